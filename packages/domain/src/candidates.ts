@@ -146,10 +146,10 @@ export const settingIssue = (facts: RepositoryFacts, request: ServingRequest, ca
   const { engine } = candidate
   if (!engine.kvCacheDtypes.has(kv_cache_dtype)) {
     const message = `${engine.version} does not take the KV cache type ${kv_cache_dtype}; it takes ${[...engine.kvCacheDtypes].join(", ")}.`
-    return { flag: null, message, remedy: "Omit kv_cache_dtype, or set it to one of these." }
+    return { flag: null, message, remedy: "Omit the KV cache type, or set it to one of these." }
   }
   const unread = cacheIssue(facts, request, candidate)
-  if (unread !== null) return { flag: null, message: unread, remedy: "Omit kv_cache_dtype, or choose a host class with a newer card." }
+  if (unread !== null) return { flag: null, message: unread, remedy: "Omit the KV cache type, or choose a host class with a newer card." }
   const issue = engine.flagIssue(engine_flags)
   return issue === null ? null : { ...issue, remedy: `Omit the engine flag ${issue.flag}, or change its value.` }
 }

@@ -6,7 +6,7 @@ const longest = 240
 
 /** The fault and its remedy, without a period at the end. */
 const describeShortage = (tokens: number, maxContext: number): string =>
-  `The KV cache holds ${tokens} tokens, fewer than one sequence of ${maxContext}. ${tokens < leastContext ? "Choose a larger host class" : `Try serving {"max_context": ${tokens}}`}`
+  `The KV cache holds ${tokens} tokens, fewer than one sequence of ${maxContext}. ${tokens < leastContext ? "Choose a larger host class" : `Try a context of ${tokens} tokens`}`
 
 /**
  * Why an engine's KV cache fails its run, as sentences, or null: it cannot hold one sequence of `max_context` tokens.

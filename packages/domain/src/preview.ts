@@ -83,7 +83,7 @@ const rangeRefusal = (request: ServingRequest): ServingRefusal | null => {
   return {
     code: isContext ? "does_not_fit" : "context_too_long",
     message: range.message,
-    remedy: isContext ? `Request max_context ${leastContext} or more.` : "Set a smaller factor.",
+    remedy: isContext ? `Request a context of ${leastContext} tokens or more.` : "Set a smaller factor.",
     serving: null
   }
 }

@@ -82,8 +82,8 @@ const yarnRefusal = (question: ContextQuestion): RequestRefusal | null => {
   const trained = trainedContext(facts)
   if (yarn.original_context === undefined || yarn.original_context <= trained) return null
   return contextTooLong(
-    `yarn.original_context is ${yarn.original_context}; the model was trained for ${trained} tokens.`,
-    `Omit yarn.original_context, or set it to at most ${trained}.`,
+    `The original context for yarn is ${yarn.original_context}; the model was trained for ${trained} tokens.`,
+    `Omit the original context, or set it to at most ${trained}.`,
     longestSettings(question, { ...request, yarn: { factor: yarn.factor } })
   )
 }
@@ -108,7 +108,7 @@ const yarnSettingsRefusal = (question: ContextQuestion, limit: number, requested
   const serving = best === undefined ? longestSettings(question, plain.request) : settingsOf(plain, best, requested)
   return contextTooLong(
     `With these yarn settings, the model is made for ${limit} tokens; ${requested} were requested. Without yarn it is made for ${native_context}.`,
-    serving === null || serving.max_context === requested ? "Omit yarn." : `Omit yarn and request max_context ${serving.max_context}.`,
+    serving === null || serving.max_context === requested ? "Omit yarn." : `Omit yarn and request a context of ${serving.max_context} tokens.`,
     serving
   )
 }
@@ -123,7 +123,7 @@ const extensionAdvice = ({ able, input }: ContextQuestion, requested: number): s
   const extended = { ...input, request: { ...request, yarn: { ...yarn, factor } } }
   const isExtendable = (candidate: Candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null
   if (!able.some(isExtendable)) return ""
-  return yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set yarn.factor to ${factor}`
+  return yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set the factor of yarn to ${factor}`
 }
 
 /** The requested context is longer than the model's. */
@@ -132,7 +132,7 @@ const lengthRefusal = (question: ContextQuestion, limit: number, requested: numb
   const serving = longestSettings(question, request)
   return contextTooLong(
     `${request.yarn === undefined ? "The" : "With these yarn settings, the"} model is made for ${limit} tokens; ${requested} were requested.`,
-    `Request max_context ${serving === null ? `up to ${limit}` : serving.max_context}${extensionAdvice(question, requested)}.`,
+    `Request a context of ${serving === null ? `at most ${limit}` : serving.max_context} tokens${extensionAdvice(question, requested)}.`,
     serving
   )
 }
@@ -164,7 +164,7 @@ export const loadRefusal = (input: EvaluationInput, attempts: ReadonlyArray<Atte
   }
   const shorter = wanted === undefined ? null : settings(open)
   if (issue.flag === null) {
-    const remedy = shorter === null ? "Choose another host class." : `Request max_context ${shorter.max_context}, or choose another host class.`
+    const remedy = shorter === null ? "Choose another host class." : `Request a context of ${shorter.max_context} tokens, or choose another host class.`
     return { reason: { code: "context_too_long", message: issue.message }, remedy: { message: remedy, serving: shorter } }
   }
   const plain = settings(withoutFlag(request, issue.flag))
@@ -172,7 +172,7 @@ export const loadRefusal = (input: EvaluationInput, attempts: ReadonlyArray<Atte
   return {
     reason: { code: "unsupported_format", message: issue.message },
     remedy: {
-      message: shorter === null || shorter.max_context === wanted ? leave : `${leave.slice(0, -1)}, or request max_context ${shorter.max_context}.`,
+      message: shorter === null || shorter.max_context === wanted ? leave : `${leave.slice(0, -1)}, or request a context of ${shorter.max_context} tokens.`,
       serving: plain ?? shorter
     }
   }

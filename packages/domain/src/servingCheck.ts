@@ -21,11 +21,11 @@ export interface ServingProblem {
  */
 export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): ServingProblem | null => {
   if (context !== undefined && context < leastContext) {
-    const message = `max_context must be at least ${leastContext}: the checks of a deployment's trial need that many tokens.`
+    const message = `The context must be at least ${leastContext} tokens, which the checks of a deployment's trial need.`
     return { kind: "invalid", param: "serving.max_context", message }
   }
   if (yarn !== undefined && yarn.factor > maxYarnFactor) {
-    return { kind: "invalid", param: "serving.yarn.factor", message: `yarn.factor must be at most ${maxYarnFactor}.` }
+    return { kind: "invalid", param: "serving.yarn.factor", message: `The factor of yarn must be at most ${maxYarnFactor}.` }
   }
   return null
 }

@@ -46,6 +46,6 @@ export const servedElsewhere = ({ engines, evaluation: input, hostClasses }: Ser
   const same = served(open)
   const serving = same ?? served(plain)
   if (serving === null) return null
-  const context = same === null ? ` with max_context ${serving.max_context}${open.yarn === undefined ? "" : " and without yarn"}` : ""
+  const context = same === null ? ` with a context of ${serving.max_context} tokens${open.yarn === undefined ? "" : " and without yarn"}` : ""
   return { where: `${serving.runtime} on the host class ${serving.host_class}${context}`, serving }
 }

@@ -63,8 +63,7 @@ describe("the rows of the phases measuring and benchmarking", () => {
     assert.deepStrictEqual(kvCapacityRow(measured, 1_024, true), simulated)
     const short = kvCapacityRow(measured, 2_913, false) ?? assert.fail()
     assert.isFalse(short.passed)
-    // With settings that can be pasted.
-    const remedy = 'The KV cache holds 2912 tokens, fewer than one sequence of 2913. Try serving {"max_context": 2912}; bytes per GPU: weights 1448192'
+    const remedy = "The KV cache holds 2912 tokens, fewer than one sequence of 2913. Try a context of 2912 tokens; bytes per GPU: weights 1448192"
     assert.include(short.detail, remedy)
   })
 

@@ -265,7 +265,7 @@ describe("the fit of any model", () => {
     assert.strictEqual(answer.kind, "refused")
     if (answer.kind !== "refused") return
     assert.deepInclude(answer.remedy.serving, { host_class: "c", kv_cache_dtype: "fp8", max_context: 131_072 })
-    assert.include(answer.remedy.message, "with an 8-bit KV cache (kv_cache_dtype fp8) on c, or the host class d")
+    assert.include(answer.remedy.message, "with an 8-bit KV cache (fp8) on c, or the host class d")
   })
 
   it("files that exceed a node's space are refused before scheduling, with a host class that has enough as the remedy", () => {

@@ -65,8 +65,8 @@ export const alwaysDenied: ReadonlyArray<Denial> = [
   { names: ["served-model-name"], why: own("the model's name") },
   { names: ["host", "port"], why: own("its network policy") },
   { names: ["tensor-parallel-size", "tp", "tp-size", "pipeline-parallel-size", "pp", "pp-size"], why: own("the host class's GPUs") },
-  { names: ["max-model-len", "context-length"], why: own("serving.max_context") },
-  { names: ["kv-cache-dtype"], why: own("serving.kv_cache_dtype") },
+  { names: ["max-model-len", "context-length"], why: own("the requested context") },
+  { names: ["kv-cache-dtype"], why: own("the requested KV cache type") },
   { names: ["kv-cache-memory-bytes", "max-total-tokens", "num-gpu-blocks-override"], why: "it would override a value that the fit was computed with" },
   {
     names: [

@@ -99,14 +99,14 @@ describe("a preview predicts what a deployment does", () => {
     assert.strictEqual(serving.max_context, 131_072)
     assert.notProperty(serving, "yarn")
     assert.match(refused(answer).remedy.message, /^Omit yarn/)
-    assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /yarn\.factor to 32/)
+    assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /the factor of yarn to 32/)
   })
 
   it("without chunked prefill chooses a context that a step can hold, and distinguishes a requested context from flags", () => {
     const derived = preview({ engine_flags: { enable_chunked_prefill: false } })
     assert.strictEqual(derived.kind === "derived" ? derived.serving.max_context : refused(derived).reason.message, 65_536)
     const answer = preview({ max_context: 131_072, engine_flags: { enable_chunked_prefill: false, seed: 7 } })
-    assert.match(refused(answer).remedy.message, /enable_chunked_prefill.*max_context 65536/)
+    assert.match(refused(answer).remedy.message, /enable_chunked_prefill.*context of 65536 tokens/)
     assert.deepInclude(taken(answer), { max_context: 131_072 })
     assert.include(taken(answer).engine_flags, { seed: 7 })
   })

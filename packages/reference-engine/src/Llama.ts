@@ -6,7 +6,7 @@ import { ropeAttention, ropeFrequencies, rotate } from "./Rope.ts"
 import { type Seams, sound } from "./Seams.ts"
 import { copyRow, multiply, type Tensor, tableBytes } from "./Tensor.ts"
 
-const normalize = (out: Float32Array, x: Float32Array, weight: Float32Array, epsilon: number) => {
+const normalise = (out: Float32Array, x: Float32Array, weight: Float32Array, epsilon: number) => {
   let sum = 0
   for (let i = 0; i < x.length; i++) sum += (x[i] ?? 0) * (x[i] ?? 0)
   const scale = 1 / Math.sqrt(sum / x.length + epsilon)
@@ -123,7 +123,7 @@ export class Llama {
       const layer = this.weights.layers[index]
       const added = this.added[index]
       if (layer === undefined || added === undefined) break
-      normalize(normed, x, layer.inputNorm, config.epsilon)
+      normalise(normed, x, layer.inputNorm, config.epsilon)
       this.project(this.query, layer.query, normed, added.query)
       this.project(this.key, layer.key, normed, added.key)
       this.project(this.value, layer.value, normed, added.value)
@@ -135,7 +135,7 @@ export class Llama {
       this.attend(position + 1)
       this.project(projected, layer.output, this.attended, added.output)
       add(x, projected)
-      normalize(normed, x, layer.postNorm, config.epsilon)
+      normalise(normed, x, layer.postNorm, config.epsilon)
       this.project(this.gate, layer.gate, normed, added.gate)
       this.project(this.up, layer.up, normed, added.up)
       for (let i = 0; i < this.gate.length; i++) {
@@ -146,7 +146,7 @@ export class Llama {
       add(x, projected)
     }
     if (!wantLogits) return undefined
-    normalize(normed, x, this.weights.norm, config.epsilon)
+    normalise(normed, x, this.weights.norm, config.epsilon)
     this.project(this.logits, this.weights.head, normed, this.addedHead)
     return this.logits
   }

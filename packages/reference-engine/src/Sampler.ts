@@ -45,10 +45,10 @@ export const likeliest = (logits: Float32Array): number => {
 }
 
 /** The `count` likeliest tokens, best first (lower ID first among equals). */
-const topOf = (logits: Float32Array, normalizer: number, count: number): ReadonlyArray<TokenLogprob> => {
+const topOf = (logits: Float32Array, normaliser: number, count: number): ReadonlyArray<TokenLogprob> => {
   const top: Array<TokenLogprob> = []
   for (let id = 0; id < logits.length && count > 0; id++) {
-    const logprob = (logits[id] ?? 0) - normalizer
+    const logprob = (logits[id] ?? 0) - normaliser
     const last = top[top.length - 1]
     if (top.length === count && last !== undefined && logprob <= last.logprob) continue
     let at = top.length
@@ -64,8 +64,8 @@ export const logprobsOf = (logits: Float32Array, count: number): { readonly of: 
   const highest = logits[likeliest(logits)] ?? 0
   let sum = 0
   for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] ?? 0) - highest)
-  const normalizer = highest + Math.log(sum)
-  return { of: (id) => (logits[id] ?? Number.NEGATIVE_INFINITY) - normalizer, top: topOf(logits, normalizer, count) }
+  const normaliser = highest + Math.log(sum)
+  return { of: (id) => (logits[id] ?? Number.NEGATIVE_INFINITY) - normaliser, top: topOf(logits, normaliser, count) }
 }
 
 /** Chooses the tokens of one sequence. Holds the counts for penalties and the random numbers of the sequence. */

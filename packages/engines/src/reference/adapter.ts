@@ -42,7 +42,7 @@ const unnamed: NamedFailure = {
 }
 
 const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, text: string]> = [
-  [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of max_context. Try a shorter max_context."],
+  [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of the requested context. Try a shorter context."],
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
   [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture. Choose another runtime or model."],
   [

@@ -26,7 +26,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     sign: ["User-specified context_length", "is greater than the derived context_length"],
     source: [" context_length (", ") is greater than the derived context_length ("],
     code: "context_too_long",
-    text: "The model does not support that many tokens. Try a shorter max_context, or extend it with yarn."
+    text: "The model does not support that many tokens. Try a shorter context, or extend it with yarn."
   },
   ...unsupported,
   {

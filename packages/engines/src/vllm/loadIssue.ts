@@ -13,7 +13,7 @@ const stepIssue = (load: EngineLoad): FlagIssue | null => {
     return { flag: "max_num_batched_tokens", message }
   }
   if (flags.enable_chunked_prefill !== false || stepTokens >= maxContext) return null
-  const message = `Without chunked prefill a step must hold the longest prompt: max_num_batched_tokens (${stepTokens}) must be at least max_context (${maxContext}).`
+  const message = `Without chunked prefill a step must hold the longest prompt: max_num_batched_tokens (${stepTokens}) must be at least the context (${maxContext}).`
   return { flag: "enable_chunked_prefill", message }
 }
 
@@ -24,7 +24,7 @@ const thresholdIssue = ({ flags: { long_prefill_token_threshold: threshold }, ma
   typeof threshold === "number" && threshold > maxContext
     ? {
         flag: "long_prefill_token_threshold",
-        message: `long_prefill_token_threshold (${threshold}) must not be above max_context (${maxContext}).`
+        message: `long_prefill_token_threshold (${threshold}) must not be above the context (${maxContext}).`
       }
     : null
 

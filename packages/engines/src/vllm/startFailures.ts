@@ -13,8 +13,8 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
     code: "context_does_not_fit",
     text: (line) => {
       const tokens = longest(line)
-      const remedy = tokens === undefined ? "a shorter max_context" : `max_context ${tokens}`
-      return `The KV cache cannot hold one sequence of max_context. Try ${remedy}.`
+      const remedy = tokens === undefined ? "a shorter context" : `a context of ${tokens} tokens`
+      return `The KV cache cannot hold one sequence of the requested context. Try ${remedy}.`
     }
   },
   {
@@ -31,7 +31,7 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["User-specified max_model_len", "is greater than the derived max_model_len"],
     code: "context_too_long",
-    text: "The model does not support that many tokens. Try a shorter max_context, or extend it with yarn."
+    text: "The model does not support that many tokens. Try a shorter context, or extend it with yarn."
   },
   ...unsupported,
   {

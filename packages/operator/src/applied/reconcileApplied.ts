@@ -13,7 +13,7 @@ import { toPodClass } from "../resources/PodClass.ts"
 import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
-import { fieldPath, inFieldNames } from "./fieldNames.ts"
+import { fieldPath } from "./fieldNames.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
 
@@ -90,7 +90,7 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
   }
   const classes = podClasses.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : []))
   const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
-  return problem === null ? null : `${fieldPath(problem.param)}: ${inFieldNames(problem.message)}`
+  return problem === null ? null : `${fieldPath(problem.param)}: ${problem.message}`
 })
 
 /**

@@ -3,7 +3,6 @@ import { isFinished, type RunProgress } from "@seatrial/domain"
 import { KubeClient, type Node } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Option } from "effect"
-import { inFieldNames, withFieldNames } from "../applied/fieldNames.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../limits.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
@@ -118,17 +117,12 @@ const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, shown }: 
 const causeOf = ({ node, pod, pods, resource: { status: before }, run }: PatchInput): ModelDeploymentStatus["cause"] =>
   rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? (run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined)
 
-/** The texts of an applied object use its own field names. */
-const inFieldNamesOf = (input: PatchInput): PatchInput =>
-  input.run.applied === null ? input : { ...input, run: withFieldNames(input.run), message: inFieldNames(input.message) }
-
 /**
  * Updates the custom resource if its status differs: first an event for each transition, then the status. Returns the
  * delay until the next attempt if the compared copy was stale, or if the status of a working run was written a moment
  * ago.
  */
-export const patchStatus = Effect.fn("patchStatus")(function* (observed: PatchInput) {
-  const input = inFieldNamesOf(observed)
+export const patchStatus = Effect.fn("patchStatus")(function* (input: PatchInput) {
   const { resource } = input
   const { download, queue } = input.progress
   const generation = resource.metadata.generation ?? 1

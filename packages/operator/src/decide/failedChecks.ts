@@ -31,7 +31,7 @@ const remedies: Partial<Record<FailureCode, string>> = {
   nondeterministic_output: "The engine's answers are not deterministic; try another host class or runtime.",
   engine_hung: "Its process runs, but the engine computed nothing during the checks. If its node has spare CPU time, try another runtime.",
   trial_unavailable:
-    "The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a smaller max_context.",
+    "The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a shorter context.",
   cross_request_leak: "The engine mixes up requests and must not serve. Contact the cluster's operator."
 }
 

@@ -14,7 +14,7 @@ const replacing = { ...podClass, rollout: "replace" as const }
 const kueue = { ...podClass, queueName: "gpus" }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
 const candidate = { run: otherDeployment, pod: "dep-candidate-engine-0", gpus: 1, until: 15 * minute, inPlace: true }
-const holds = ` The model's verified candidate (${otherDeployment}) holds 1 until 1970-01-01T00:15:00.000Z, as its hold_seconds set. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
+const holds = ` The model's verified candidate (${otherDeployment}) holds 1 until 1970-01-01T00:15:00.000Z, the end of its hold time. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const gated = { ...unplaced, unschedulable: null, gated: true }
 

@@ -33,7 +33,7 @@ export interface Load {
   readonly drainMillis: number
 }
 
-export interface LoadResult {
+export interface LoadSeen {
   readonly records: ReadonlyArray<RequestRecord>
   /** When the first stream found no further request. */
   readonly closedAt: number
@@ -43,7 +43,7 @@ export interface LoadResult {
 }
 
 export interface LoadGenerator {
-  readonly run: (load: Load) => Effect.Effect<LoadResult, GeneratorFailed>
+  readonly run: (load: Load) => Effect.Effect<LoadSeen, GeneratorFailed>
 }
 
 type Thread = {

@@ -1,6 +1,6 @@
 import { type BenchmarkStep, sketchScale } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { LoadGenerator, LoadResult, Progress } from "./LoadGenerator.ts"
+import type { LoadGenerator, LoadSeen, Progress } from "./LoadGenerator.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { blocksOf, stepFigures } from "./stepFigures.ts"
 import type { Workload, WorkloadStep } from "./workload.ts"
@@ -45,7 +45,7 @@ const atOnceMillis = 1_000
  * is not broken.
  */
 export const silentAreErrors = (
-  { closedAt, endedAt, records }: Pick<LoadResult, "closedAt" | "endedAt" | "records">,
+  { closedAt, endedAt, records }: Pick<LoadSeen, "closedAt" | "endedAt" | "records">,
   drainMillis: number
 ): ReadonlyArray<RequestRecord> => {
   const heardAt = records.reduce((last, { arrivals }) => Math.max(last, arrivals.at(-1) ?? last), Number.NEGATIVE_INFINITY)

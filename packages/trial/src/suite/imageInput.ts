@@ -33,7 +33,7 @@ export const digits = (written: string): Picture => ({
 const image = (url: string) => ({ type: "image_url", image_url: { url } })
 const words = (text: string) => ({ type: "text", text })
 
-const whichColor = words("Which colour fills this image? Answer with one word.")
+const whichColour = words("Which colour fills this image? Answer with one word.")
 export const whichDigits = words("Which four digits does this image show?")
 const whichShows = words("Which of the two images shows digits, the first or the second? Answer with one word.")
 
@@ -56,14 +56,14 @@ const namedIn = (content: string): ReadonlySet<string> => {
 
 /** A color and digits are read, and their tokens are counted. Succeeds with the tokens of three prompts. */
 const singleImages = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  const color = yield* ask(subject, image(pngOf(red)), whichColor)
-  if (!color.content.toLowerCase().includes("red")) return yield* unexpected("the color is not recognized")
+  const colour = yield* ask(subject, image(pngOf(red)), whichColour)
+  if (!colour.content.toLowerCase().includes("red")) return yield* unexpected("the color is not recognized")
   const png = yield* ask(subject, image(pngOf(digits("4071"))), whichDigits)
   if (!png.content.includes("4071")) return yield* unexpected("the digits of a PNG are not read")
   const jpeg = yield* ask(subject, image(jpegOf(digits("8253"))), whichDigits)
   if (!jpeg.content.includes("8253")) return yield* unexpected("the digits of a JPEG are not read")
-  const blind = yield* ask(subject, whichColor)
-  const [without, small, large] = [blind, color, png].map(({ usage }) => usage.prompt_tokens)
+  const blind = yield* ask(subject, whichColour)
+  const [without, small, large] = [blind, colour, png].map(({ usage }) => usage.prompt_tokens)
   if (without === undefined || small === undefined || large === undefined || small <= without) return yield* unexpected("an image takes no tokens")
   return { without, small, large }
 })

@@ -31,7 +31,7 @@ const abortTen = Effect.fnUntraced(function* (subject: SuiteSubject, [path, body
   yield* Effect.forEach(Array.from({ length: 8 }), () => subject.client.firstPiece(path, body), { concurrency: "unbounded", discard: true })
   const dropped = yield* Effect.forEach([0, 1], () => Effect.forkChild(subject.client.post(path, JSON.stringify(body))))
   const deadline = (yield* monotonicMillis) + thresholds.abortSeconds * 1_000
-  const underWay = () => dropped.some((fiber) => fiber.pollUnsafe() === undefined)
+  const underWay = () => dropped.some((fibre) => fibre.pollUnsafe() === undefined)
   while (underWay() && (yield* load(subject)).running <= runningBefore && (yield* monotonicMillis) < deadline) yield* Effect.sleep("10 millis")
   yield* Effect.forEach(dropped, Fiber.interrupt, { discard: true })
 })

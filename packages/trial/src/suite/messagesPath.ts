@@ -98,9 +98,9 @@ export const messagesPath: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const body = { messages, max_tokens: roomOf(subject), temperature: 0, top_p: 1, top_k: -1 }
     const ways = [post(subject, path, body), post(subject, path, { ...body, stream: true })] as const
-    const [answerText, streamText] = yield* Effect.all(ways, together(mayThink(subject)))
-    const complete = yield* readWholeMessage(subject, answerText)
-    const streamed = yield* readStreamedMessage(subject, streamText)
+    const [toldWhole, toldStreamed] = yield* Effect.all(ways, together(mayThink(subject)))
+    const complete = yield* readWholeMessage(subject, toldWhole)
+    const streamed = yield* readStreamedMessage(subject, toldStreamed)
     if (streamed.input !== complete.input) return yield* unexpected(`${complete.input} input tokens, streamed ${streamed.input}`)
     yield* sameMessage(subject, body, complete, streamed)
     if (!mayThink(subject)) {

@@ -15,7 +15,7 @@ const skippedOn =
   }
 
 /** Whether reasoning may have used all tokens, so that the answer is incomplete. */
-const isCutThought = (subject: SuiteSubject, cut: boolean): boolean => cut && mayThink(subject)
+const stillThought = (subject: SuiteSubject, cut: boolean): boolean => cut && mayThink(subject)
 
 /**
  * The fault in the answer about two cities. The model decides how many calls it makes: the path must make the
@@ -25,7 +25,7 @@ const lostOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, r
   const { cut, inputOf, callsOf } = dialects[path]
   const called = callsOf(received)
   if (called.length > 1) return wrongWith(called, "get_weather")
-  if (isCutThought(subject, cut(received))) return null
+  if (stillThought(subject, cut(received))) return null
   const messages = [{ role: "user", content: twoCities }]
   const chat = yield* converse(subject, messages, { max_tokens: roomOf(subject), tools: chatTools, tool_choice: "auto" })
   return chat.toolCalls.length > called.length && chat.usage.prompt_tokens === inputOf(received)
@@ -71,10 +71,10 @@ const toolsOf = (name: string, path: Path): TrialCheck => ({
       ],
       together(mayThink(subject))
     )
-    if (!isCutThought(subject, cut(one))) yield* callsWeather("whole", callsOf(one))
-    if (!isCutThought(subject, cutStream(stream))) yield* callsWeather("streamed", streamedCallsOf(stream))
+    if (!stillThought(subject, cut(one))) yield* callsWeather("whole", callsOf(one))
+    if (!stillThought(subject, cutStream(stream))) yield* callsWeather("streamed", streamedCallsOf(stream))
     if (two !== null) yield* losesNone(subject, path, two, ask({ question: twoCities }))
-    if (after !== null && !isCutThought(subject, cut(after)) && !textOf(after).toLowerCase().includes("snow"))
+    if (after !== null && !stillThought(subject, cut(after)) && !textOf(after).toLowerCase().includes("snow"))
       return yield* unexpected("what a tool gave back is not used")
     return `${[one, stream, two, after].filter((received) => received !== null).length} answers`
   })
@@ -101,7 +101,7 @@ const choiceOf = (name: string, path: Path): TrialCheck => ({
     const { bodyOf, cut, inputOf, callsOf } = dialects[path]
     const { named, none, required } = subject.capabilities.tool_calling.tool_choice
     // Null also if the model still reasons: it has called nothing yet.
-    const calledOf = (received: string | null) => (received === null || isCutThought(subject, cut(received)) ? null : callsOf(received))
+    const calledOf = (received: string | null) => (received === null || stillThought(subject, cut(received)) ? null : callsOf(received))
     const ask = (asked: boolean, asking: Asking) => (asked ? post(subject, path, bodyOf(subject, asking)) : Effect.succeed(null))
     const [byName, any, no] = yield* Effect.all(
       [
@@ -136,7 +136,7 @@ const singleOf = (name: string, path: Path, field: string): TrialCheck => ({
     const answer = yield* post(subject, path, bodyOf(subject, { question: twoCities, single: true }))
     const called = callsOf(answer)
     if (called.length > 1) return yield* unexpected(`${called.length} calls`)
-    const wrong = isCutThought(subject, cut(answer)) ? null : wrongWith(called, "get_weather")
+    const wrong = stillThought(subject, cut(answer)) ? null : wrongWith(called, "get_weather")
     return wrong === null ? `${called.length} call` : yield* unexpected(wrong)
   })
 })
@@ -153,7 +153,7 @@ const strictOf = (name: string, path: Path): TrialCheck => ({
     const { bodyOf, cut, callsOf } = dialects[path]
     const answer = yield* post(subject, path, bodyOf(subject, { strict: true }))
     const called = callsOf(answer)
-    const wrong = isCutThought(subject, cut(answer)) ? null : wrongWith(called)
+    const wrong = stillThought(subject, cut(answer)) ? null : wrongWith(called)
     if (wrong !== null) return yield* unexpected(wrong)
     return called.every(({ args }) => isMeasure(args)) ? `${called.length} call` : yield* unexpected("arguments that a strict tool does not take")
   })

@@ -26,7 +26,7 @@ const placesIn = (text: string) =>
     ...(logprobs?.token_logprobs ?? []).map((logprob, at) => ({ logprob: logprob ?? Number.NaN, tops: Object.keys(logprobs?.top_logprobs?.[at] ?? {}).length }))
   ])
 
-const reportsLogprobs = (
+const toldOn = (
   name: string,
   path: InferencePath,
   isTried: (subject: SuiteSubject) => boolean,
@@ -59,14 +59,14 @@ const fields = { max_tokens: 8, ignore_eos: true }
 
 /** Log-probabilities are present. Other checks test whether they are right. */
 export const reportedLogprobs: ReadonlyArray<TrialCheck> = [
-  reportsLogprobs(
+  toldOn(
     "texts_logprobs",
     textPath,
     () => true,
     (subject) =>
       Effect.map(promptOf(subject, "The old house had a garden"), (prompt) => continuation(subject, prompt, { ...fields, logprobs: checkedTopTokens }))
   ),
-  reportsLogprobs(
+  toldOn(
     "chat_logprobs",
     chatPath,
     ({ chat }) => chat,

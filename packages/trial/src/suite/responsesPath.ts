@@ -107,9 +107,9 @@ export const responsesPath: TrialCheck = {
     }
     const chat = yield* byChat(subject)
     const ways = [post(subject, path, body), post(subject, path, { ...body, stream: true })] as const
-    const [answerText, streamText] = yield* Effect.all(ways, together(mayThink(subject)))
-    const complete = yield* readResponse(subject, "whole", decodeResponseText(answerText))
-    const streamed = yield* readStream(subject, streamText)
+    const [toldWhole, toldStreamed] = yield* Effect.all(ways, together(mayThink(subject)))
+    const complete = yield* readResponse(subject, "whole", decodeResponseText(toldWhole))
+    const streamed = yield* readStream(subject, toldStreamed)
     if (streamed.input !== complete.input) return yield* unexpected(`${complete.input} input tokens, streamed ${streamed.input}`)
     yield* responseInputs(subject, body, complete.input)
     yield* drawsLikeChat(subject, { path, bodyOf: (input, tokens) => ({ ...body, input, max_output_tokens: tokens }), saidIn: responseSaid })
