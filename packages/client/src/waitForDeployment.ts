@@ -57,33 +57,40 @@ export const waitUntilFinished = <E, R, E2, R2>(
     let reportedEntries = 0
     let interval = firstInterval
     let shown = ""
-    let answered = yield* Clock.currentTimeMillis
+    let answeredAt = yield* Clock.currentTimeMillis
+
+    /** Reports what is new in an answer. Returns the outcome if the run is finished. */
+    const reportNews = Effect.fnUntraced(function* (deployment: DeploymentDetail) {
+      const entries = deployment.phases.slice(reportedEntries)
+      reportedEntries += entries.length
+      if (onPhase !== undefined) for (const entry of entries) yield* onPhase(entry)
+      if (entries.length > 0) interval = firstInterval
+      return outcomeOf(deployment)
+    })
+
+    const reportProgress = Effect.fnUntraced(function* (report: NonNullable<typeof onProgress>) {
+      const current = yield* Effect.option(progress)
+      if (Option.isNone(current) || current.value.updated_at === shown) return
+      shown = current.value.updated_at
+      yield* report(current.value)
+    })
+
+    /** The pause before the next request, if the server is only temporarily unavailable. */
+    const pauseAfter = Effect.fnUntraced(function* (failure: E | Away) {
+      if (!isAway(failure) || (yield* Clock.currentTimeMillis) - answeredAt >= patience) return yield* Effect.fail(failure)
+      if (onAway !== undefined) yield* onAway(failure)
+      return Math.max(interval, minimumPause(failure) ?? 0)
+    })
+
     for (;;) {
       const result = yield* Effect.result(detail)
-      let pause = interval
       if (Result.isSuccess(result)) {
-        answered = yield* Clock.currentTimeMillis
-        const entries = result.success.phases.slice(reportedEntries)
-        if (onPhase !== undefined) for (const entry of entries) yield* onPhase(entry)
-        reportedEntries += entries.length
-        const outcome = outcomeOf(result.success)
+        answeredAt = yield* Clock.currentTimeMillis
+        const outcome = yield* reportNews(result.success)
         if (outcome !== undefined) return outcome
-        if (onProgress !== undefined) {
-          const current = yield* Effect.option(progress)
-          if (Option.isSome(current) && current.value.updated_at !== shown) {
-            shown = current.value.updated_at
-            yield* onProgress(current.value)
-          }
-        }
-        if (entries.length > 0) interval = firstInterval
-        pause = interval
-      } else {
-        const { failure } = result
-        if (!isAway(failure) || (yield* Clock.currentTimeMillis) - answered >= patience) return yield* Effect.fail(failure)
-        if (onAway !== undefined) yield* onAway(failure)
-        pause = Math.max(interval, minimumPause(failure) ?? 0)
+        if (onProgress !== undefined) yield* reportProgress(onProgress)
       }
-      yield* Effect.sleep(pause)
+      yield* Effect.sleep(Result.isSuccess(result) ? interval : yield* pauseAfter(result.failure))
       interval = Math.min(longestInterval, interval * 1.5)
     }
   })

@@ -1,8 +1,9 @@
 import { Readable } from "node:stream"
 import type { EngineWire, InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
-import { type Dispatcher, errors } from "undici"
-import { EngineAnswer } from "./engine/EngineAnswer.ts"
+import type { Dispatcher } from "undici"
+import type { EngineAnswer } from "./engine/EngineAnswer.ts"
+import { EngineExchange, type UnreachableReason } from "./engine/EngineExchange.ts"
 import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import type { Signal } from "./RequestAbort.ts"
@@ -12,7 +13,7 @@ import type { Signal } from "./RequestAbort.ts"
  * read the request. `broken`: the connection closed after the engine may have begun to work. `late`: no response head
  * in time. `aborted`: the signal was aborted.
  */
-export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly reason: "refused" | "stale" | "broken" | "late" | "aborted" }> {}
+export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly reason: UnreachableReason }> {}
 
 export interface EngineCall {
   /** `http://address:port`. */
@@ -32,9 +33,6 @@ export interface EngineCall {
   readonly signal: Signal
 }
 
-/** Milliseconds in which a kept connection fails if the other end had closed it before. */
-const staleWithin = 1_000
-
 /**
  * Characters of a body from which it is streamed: undici keeps a string body until the answer has ended, which may take
  * an hour for a stream.
@@ -53,8 +51,19 @@ const readOnce = (bytes: Buffer): Readable => {
   })
 }
 
-/** Created once: a stack trace for each abort costs more than the abort itself. */
-const hungUp = new Error("The gateway hung up.")
+/** The request for an engine, with only the headers that an engine needs. */
+const requestOf = ({ body, method, path, requestId, traceparent }: EngineCall): Dispatcher.DispatchOptions => {
+  const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
+  let payload: string | Readable | null = body?.() ?? null
+  if (payload !== null) headers.push("content-type", "application/json")
+  if (payload !== null && payload.length > largeBody) {
+    const bytes = Buffer.from(payload)
+    headers.push("content-length", String(bytes.length))
+    payload = readOnce(bytes)
+  }
+  if (traceparent !== undefined) headers.push("traceparent", traceparent)
+  return { path, method, headers, body: payload }
+}
 
 /**
  * Sends requests to engine pods over kept connections. Only headers that an engine needs are sent: content type,
@@ -72,78 +81,15 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
         (open) => Effect.promise(() => open.close())
       )
 
-      const call = ({ body, method, onSent, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
+      const call = (engineCall: EngineCall) =>
         Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
-          if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
-          const startedAt = performance.now()
-          /** Set when the request is sent, which requires a connection. */
-          let control: Dispatcher.DispatchController | undefined
-          let answer: EngineAnswer | undefined
-          let over = false
-          const settled = () => {
-            clearTimeout(limit)
-            signal.removeEventListener("abort", leave)
-          }
-          const fail = (reason: EngineUnreachable["reason"]) => {
-            if (over) return
-            over = true
-            settled()
-            resume(new EngineUnreachable({ reason }))
-          }
-          const hangUp = () => control?.abort(hungUp)
-          const leave = () => {
-            if (answer !== undefined) return answer.destroy()
-            fail("aborted")
-            hangUp()
-          }
-          const limit = setTimeout(
-            () => {
-              fail("late")
-              hangUp()
-            },
-            Math.max(1, Math.ceil(timeout))
-          )
-          signal.addEventListener("abort", leave)
-          const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
-          let payload: string | Readable | null = body?.() ?? null
-          if (payload !== null) headers.push("content-type", "application/json")
-          if (payload !== null && payload.length > largeBody) {
-            const bytes = Buffer.from(payload)
-            headers.push("content-length", String(bytes.length))
-            payload = readOnce(bytes)
-          }
-          if (traceparent !== undefined) headers.push("traceparent", traceparent)
-          pools.of(url).dispatch(
-            { path, method, headers, body: payload },
-            {
-              onRequestStart: (controller) => {
-                control = controller
-                if (over) hangUp()
-                else onSent?.()
-              },
-              onResponseStart: (controller, status) => {
-                if (over || status < 200) return
-                over = true
-                clearTimeout(limit)
-                answer = new EngineAnswer(status, { pause: () => controller.pause(), resume: () => controller.resume(), hangUp })
-                answer.once("close", () => signal.removeEventListener("abort", leave))
-                resume(Effect.succeed(answer))
-              },
-              onResponseData: (_, chunk) => answer?.push(chunk),
-              onResponseEnd: () => answer?.finish(),
-              onResponseError: (_, error) => {
-                if (answer !== undefined) return answer.fail()
-                // Most likely the engine had closed the kept connection before. A request that crashed the engine at
-                // once looks the same.
-                const isReused = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
-                fail(control === undefined ? "refused" : isReused && performance.now() - startedAt < staleWithin ? "stale" : "broken")
-              }
-            }
-          )
-          return Effect.sync(() => {
-            fail("aborted")
-            hangUp()
+          if (engineCall.signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
+          const exchange = new EngineExchange(engineCall, {
+            answered: (answer) => resume(Effect.succeed(answer)),
+            failed: (reason) => resume(new EngineUnreachable({ reason }))
           })
+          pools.of(engineCall.url).dispatch(requestOf(engineCall), exchange)
+          return Effect.sync(() => exchange.abort())
         })
 
       return EngineClient.of({ call })

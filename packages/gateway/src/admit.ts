@@ -43,6 +43,31 @@ const makeRecordRefusal = Effect.gen(function* () {
   }
 })
 
+/** A request whose caller is authenticated. */
+const openAdmission = (bodies: BodyBudget, exchange: Exchange, caller: Caller, endpoint: InferencePath): Admission => {
+  const { response } = exchange
+  const requestAbort = new RequestAbort()
+  response.once("close", () => requestAbort.abort("gone"))
+  onStopping(response, () => requestAbort.abort("stopped"))
+  // If the caller left during the key look-up, `close` has been emitted already.
+  if (response.destroyed) requestAbort.abort("gone")
+  return {
+    exchange,
+    caller,
+    endpoint,
+    requestAbort,
+    share: bodies.open(caller.orgId),
+    streamed: null,
+    route: null,
+    routedRequest: null,
+    isCounted: false,
+    isServed: false,
+    end: undefined,
+    downloads: undefined,
+    digests: null
+  }
+}
+
 /** Admits and serves inference requests. Once the caller is authenticated, every outcome is recorded, except for repeated refusals. */
 export const makeAdmit = Effect.fnUntraced(function* (options: AdmitOptions) {
   const { authenticate, concurrency, reportDemand } = options
@@ -52,30 +77,6 @@ export const makeAdmit = Effect.fnUntraced(function* (options: AdmitOptions) {
   const recordRefusal = yield* makeRecordRefusal
   const prepareRequest = yield* makePrepareRequest(options)
   const bodies = new BodyBudget(config.bodiesBytes)
-
-  const open = (exchange: Exchange, caller: Caller, endpoint: InferencePath): Admission => {
-    const { response } = exchange
-    const requestAbort = new RequestAbort()
-    response.once("close", () => requestAbort.abort("gone"))
-    onStopping(response, () => requestAbort.abort("stopped"))
-    // If the caller left during the key look-up, `close` has been emitted already.
-    if (response.destroyed) requestAbort.abort("gone")
-    return {
-      exchange,
-      caller,
-      endpoint,
-      requestAbort,
-      share: bodies.open(caller.orgId),
-      streamed: null,
-      route: null,
-      routedRequest: null,
-      isCounted: false,
-      isServed: false,
-      end: undefined,
-      downloads: undefined,
-      digests: null
-    }
-  }
 
   const release = ({ caller, end, isCounted, routedRequest, route, share }: Admission) => {
     clearTimeout(end)
@@ -88,7 +89,7 @@ export const makeAdmit = Effect.fnUntraced(function* (options: AdmitOptions) {
   return Effect.fnUntraced(function* (exchange: Exchange, endpoint: InferencePath) {
     const known = authenticate(exchange.request)
     const caller = Effect.isEffect(known) ? yield* known : known
-    const admission = open(exchange, caller, endpoint)
+    const admission = openAdmission(bodies, exchange, caller, endpoint)
     const { requestAbort } = admission
     const unwatch = keys.watch(caller, () => {
       if (!admission.isServed) requestAbort.abort("revoked")

@@ -95,6 +95,9 @@ const refusedField = (param: unknown, message: string, endpoint: InferencePath):
   return invalidParameter(`${field}: the engine cannot process the request with this value${why}.`, field)
 }
 
+const overloads: ReadonlySet<number> = new Set([429, 503])
+const callerFaults: ReadonlySet<number> = new Set([400, 413, 422])
+
 /**
  * Converts an engine's error into one without the engine's text, which may echo the prompt. `status` is the HTTP
  * status; if it is 200, the code in the body counts.
@@ -102,9 +105,9 @@ const refusedField = (param: unknown, message: string, endpoint: InferencePath):
 export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
   const error = Option.getOrNull(Option.map(decode(body), (decoded) => ("error" in decoded ? decoded.error : decoded)))
   const code = status === 200 ? Number(error?.code ?? 500) : status
-  if (code === 503 || code === 429) return modelOverloaded
+  if (overloads.has(code)) return modelOverloaded
   // If the engine does not know the model or rejects our key, the caller is not at fault.
-  if (code !== 400 && code !== 413 && code !== 422) return engineFailed
+  if (!callerFaults.has(code)) return engineFailed
   const message = error?.message ?? ""
   const long = longPrompt.exec(message)
   if (long === null && !/context length|max_model_len|too long/i.test(message)) {

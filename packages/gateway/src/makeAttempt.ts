@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { makeAbortedOutcome } from "./abortedOutcome.ts"
-import type { EngineClient } from "./EngineClient.ts"
+import type { EngineCall, EngineClient } from "./EngineClient.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import type { GatewaySettings } from "./GatewayConfig.ts"
 import { handleEngineError } from "./handleEngineError.ts"
@@ -13,6 +13,23 @@ import { engineFailed, engineTimeout } from "./refusals.ts"
 import { makeRelayedOutcome } from "./relayedOutcome.ts"
 import { makeRelayStream } from "./relayStream.ts"
 import type { Work } from "./Work.ts"
+
+const callOf = (config: GatewaySettings, work: Work, signal: RequestAbort): EngineCall => {
+  const { checked, id, routedRequest, startedAt } = work.admitted
+  return {
+    url: routedRequest.url,
+    path: checked.endpoint,
+    method: "POST",
+    body: () => checked.engineBody,
+    requestId: id,
+    traceparent: work.observation.traceparent,
+    timeout: (checked.stream ? config.firstFrameMillis : config.answerMillis) - (performance.now() - startedAt),
+    onSent: () => {
+      work.sentAt = performance.now()
+    },
+    signal
+  }
+}
 
 /** One attempt to get an answer from one engine. `retry` is set in its result if another attempt is allowed. */
 export const makeAttempt = (
@@ -34,22 +51,7 @@ export const makeAttempt = (
   }
 
   /** Opens an answer of the engine. Fails if the engine sends no response head. */
-  const open = (work: Work, signal: RequestAbort) => {
-    const { checked, id, routedRequest, startedAt } = work.admitted
-    return engine.call({
-      url: routedRequest.url,
-      path: checked.endpoint,
-      method: "POST",
-      body: () => checked.engineBody,
-      requestId: id,
-      traceparent: work.observation.traceparent,
-      timeout: (checked.stream ? config.firstFrameMillis : config.answerMillis) - (performance.now() - startedAt),
-      onSent: () => {
-        work.sentAt = performance.now()
-      },
-      signal
-    })
-  }
+  const open = (work: Work, signal: RequestAbort) => engine.call(callOf(config, work, signal))
 
   /** The engine sent no response head. */
   const unansweredOutcome = Effect.fnUntraced(function* (work: Work, { reason }: Effect.Error<ReturnType<typeof open>>) {

@@ -44,17 +44,10 @@ const admittedOf = (admission: Admission, checked: CheckedRequest, routedRequest
   return { id, caller, checked, routedRequest, response, requestAbort, startedAt, traceparent: traceparentOf(request), digests, releaseBody }
 }
 
-/** All steps from an authenticated request to a slot at an engine. */
-export const makePrepareRequest = Effect.fnUntraced(function* ({ concurrency, largeBodies, rates, reportDemand }: PrepareOptions) {
-  const config = yield* GatewayConfig
-  const clock = yield* Clock.Clock
-  const mayCost = yield* makeMayCost
-  const routes = yield* Routes
-  const routing = yield* Routing
-  const checkBody = yield* makeCheckBody(reportDemand)
-
-  /** Checks everything that does not need the body. */
-  const checkCaller = (admission: Admission): Refusal | null => {
+/** Checks everything that does not need the body. */
+const makeCheckCaller =
+  ({ concurrency, rates }: PrepareOptions, clock: Clock.Clock) =>
+  (admission: Admission): Refusal | null => {
     const { caller, exchange } = admission
     const tooMany = rates.draw(caller, clock.currentTimeMillisUnsafe())
     if (tooMany !== null) return tooMany
@@ -69,6 +62,43 @@ export const makePrepareRequest = Effect.fnUntraced(function* ({ concurrency, la
     return null
   }
 
+/** Finds the route of a model. Routes with an engine are usually in memory. */
+const makeRouteLookUp = (routes: Routes["Service"]) => {
+  /** The route of a model with an engine, if it is known. */
+  const knownRoute = ({ orgId }: Caller, model: string): Route | null => {
+    const route = routes.known(orgId, model)
+    return route === undefined || route.endpoints.length === 0 ? null : route
+  }
+
+  const findRoute = Effect.fnUntraced(function* ({ orgId }: Caller, model: string) {
+    const route = yield* routes.find(orgId, model)
+    return Option.isSome(route) ? route.value : yield* modelNotFound(model)
+  })
+
+  return { findRoute, knownRoute }
+}
+
+/** Checks the body again, for a revision that became current while the request waited. */
+const makeCheckAgain = (checkBody: Effect.Success<ReturnType<typeof makeCheckBody>>) =>
+  Effect.fnUntraced(function* (admission: Admission, route: Route, body: ParsedBody, received: Buffer | null) {
+    admission.route = route
+    const parsed = received === null ? body : parseBody(received)
+    if (parsed instanceof Refusal) return yield* parsed
+    const prepared = checkBody(admission, route, parsed)
+    return Effect.isEffect(prepared) ? yield* prepared : prepared
+  })
+
+/** All steps from an authenticated request to a slot at an engine. */
+export const makePrepareRequest = Effect.fnUntraced(function* (options: PrepareOptions) {
+  const { largeBodies, reportDemand } = options
+  const config = yield* GatewayConfig
+  const checkCaller = makeCheckCaller(options, yield* Clock.Clock)
+  const mayCost = yield* makeMayCost
+  const { findRoute, knownRoute } = makeRouteLookUp(yield* Routes)
+  const routing = yield* Routing
+  const checkBody = yield* makeCheckBody(reportDemand)
+  const checkAgain = makeCheckAgain(checkBody)
+
   /** Checked before any engine starts or works. */
   const checkSpending = (caller: Caller, route: Route): Effect.Effect<void, Refusal> => {
     const refused = mayCost(caller, route)
@@ -77,46 +107,38 @@ export const makePrepareRequest = Effect.fnUntraced(function* ({ concurrency, la
     return refused
   }
 
-  /** Checks the body again, for a revision that became current while the request waited. */
-  const checkAgain = Effect.fnUntraced(function* (admission: Admission, route: Route, body: ParsedBody, received: Buffer | null) {
-    admission.route = route
-    const parsed = received === null ? body : parseBody(received)
-    if (parsed instanceof Refusal) return yield* parsed
-    const prepared = checkBody(admission, route, parsed)
-    return Effect.isEffect(prepared) ? yield* prepared : prepared
+  /** Waits for a slot at an engine. */
+  const awaitSlot = Effect.fnUntraced(function* ({ caller, exchange, requestAbort }: Admission, routedRequest: RoutedRequest) {
+    yield* routedRequest.wait({ patience: patienceOf(exchange.request.headers, elapsed(exchange.startedAt)), requestAbort })
+    if (caller.spendLimited) yield* checkSpending(caller, routedRequest.route)
   })
 
   // Defined once, like every generator function that runs per request: V8 gives the generators of each function their
   // own shape, and a new shape costs many times more than the rest.
   return Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
     const { caller, exchange, requestAbort, share } = admission
-    const { request, startedAt } = exchange
     const refused = checkCaller(admission)
     if (refused !== null) return yield* refused
-    let received: Buffer | null = yield* readBody(request, config, share)
+    let received: Buffer | null = yield* readBody(exchange.request, config, share)
     if (admission.digests !== null) yield* admission.digests.hashRequest(received)
     let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, requestAbort)
     if (body instanceof Refusal) return yield* body
     // A large body is parsed from its bytes each time, and holds them itself.
     if (body instanceof LargeBody) received = null
     admission.streamed = streamOf(body.members)
-    let route = routes.known(caller.orgId, body.model) ?? null
-    if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
-    if (route === null) return yield* modelNotFound(body.model)
+    const route = knownRoute(caller, body.model) ?? (yield* findRoute(caller, body.model))
     admission.route = route
     if (caller.spendLimited) yield* checkSpending(caller, route)
     const prepared = checkBody(admission, route, body)
-    if (prepared instanceof Refusal) return yield* prepared
     let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
     if (requestAbort.reason === "revoked") return yield* keyEnded
     const routedRequest = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
     admission.routedRequest = routedRequest
     if (!routedRequest.enter()) {
-      const waiting = routedRequest.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), requestAbort })
+      const waiting = awaitSlot(admission, routedRequest)
       // The parsed form may take many times the memory of the text, and the text suffices to parse it again.
       if (received !== null) body = unparsed
       yield* waiting
-      if (caller.spendLimited) yield* checkSpending(caller, routedRequest.route)
     }
     if (routedRequest.route.revisionId !== route.revisionId) checked = yield* checkAgain(admission, routedRequest.route, body, received)
     admission.isServed = true

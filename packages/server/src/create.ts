@@ -39,6 +39,13 @@ const decodeModelId = Schema.decodeUnknownOption(ModelId)
 type Decoded = { readonly _tag: "NewModel"; readonly body: NewModel } | { readonly _tag: "Redeploy"; readonly body: Redeploy }
 
 const isCommit = Schema.is(Commit)
+
+/** The commit that a create names; null if it names none, or a branch or tag. */
+const commitOf = (decoded: Decoded): Commit | null => {
+  const ref = decoded._tag === "NewModel" ? decoded.body.source.ref : decoded.body.ref
+  return ref !== undefined && isCommit(ref) ? ref : null
+}
+
 const isRefusedCode = Schema.is(RefusedCode)
 
 const has = (body: unknown, member: string): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, member)
@@ -103,8 +110,8 @@ const inputChecks = Effect.gen(function* () {
    */
   const checkSource = Effect.fnUntraced(function* (decoded: Decoded, serving: ServingRequest) {
     const { orgId } = yield* Caller
-    const ref = decoded._tag === "NewModel" ? decoded.body.source.ref : decoded.body.ref
-    if (ref === undefined || !isCommit(ref) || (decoded._tag === "Redeploy" && Object.keys(serving).length === 0)) return
+    const ref = commitOf(decoded)
+    if (ref === null || (decoded._tag === "Redeploy" && Object.keys(serving).length === 0)) return
     const of = decoded._tag === "NewModel" ? { repo: decoded.body.source.repo } : { modelId: decoded.body.model_id }
     const facts = yield* deployments.knownFacts(orgId, of, ref)
     if (Option.isNone(facts)) return

@@ -25,6 +25,24 @@ const open = (inside: Open | undefined, names: Set<string> | null): Open => {
   return { path, names, next: names === null ? `${path}[0]` : path, count: 0 }
 }
 
+/** Adds the member whose name is written in `text`. Its path, if the object has it already. */
+const addName = (inside: Open, names: Set<string>, text: string): string | null => {
+  const name = String(JSON.parse(text))
+  inside.next = inside.path === "" ? name : `${inside.path}.${name}`
+  if (names.has(name)) return inside.next
+  names.add(name)
+  return null
+}
+
+/** Follows an opening, closing or separating character. */
+const follow = (outer: Array<Open>, character: string | undefined): void => {
+  const inside = outer.at(-1)
+  if (character === "{") outer.push(open(inside, new Set()))
+  else if (character === "[") outer.push(open(inside, null))
+  else if (character === "}" || character === "]") outer.pop()
+  else if (character === "," && inside?.names === null) inside.next = `${inside.path}[${++inside.count}]`
+}
+
 /**
  * Path, such as `source.repo`, of the first member that its object repeats, or null. JSON parsers disagree on which of the values counts.
  * `json` must be valid.
@@ -32,22 +50,17 @@ const open = (inside: Open | undefined, names: Set<string> | null): Open => {
 export const repeatedMember = (json: string): string | null => {
   const outer: Array<Open> = []
   for (let index = 0; index < json.length; index++) {
-    const code = json.charCodeAt(index)
-    const inside = outer.at(-1)
-    if (code === 123) outer.push(open(inside, new Set()))
-    else if (code === 91) outer.push(open(inside, null))
-    else if (code === 125 || code === 93) outer.pop()
-    else if (code === 44 && inside?.names === null) inside.next = `${inside.path}[${++inside.count}]`
-    else if (code === 34) {
-      const end = endOfString(json, index)
-      if (inside?.names && colonFollows(json, end + 1)) {
-        const name = String(JSON.parse(json.slice(index, end + 1)))
-        inside.next = inside.path === "" ? name : `${inside.path}.${name}`
-        if (inside.names.has(name)) return inside.next
-        inside.names.add(name)
-      }
-      index = end
+    if (json[index] !== '"') {
+      follow(outer, json[index])
+      continue
     }
+    const end = endOfString(json, index)
+    const inside = outer.at(-1)
+    if (inside?.names && colonFollows(json, end + 1)) {
+      const repeated = addName(inside, inside.names, json.slice(index, end + 1))
+      if (repeated !== null) return repeated
+    }
+    index = end
   }
   return null
 }

@@ -37,6 +37,30 @@ export interface Ended {
   readonly firstContentAt: number | null
 }
 
+/** The status and error code that the caller got. The code is null without an error. */
+const resultOf = ({ outcome, refusal }: Ended) => ({ status: refusal?.status ?? outcome.status, code: (refusal ?? outcome.error)?.code ?? null })
+
+/** Milliseconds until the first content was sent; null if none was. */
+const millisToFirstToken = ({ startedAt }: Observed, { firstContentAt }: Ended): number | null =>
+  firstContentAt === null ? null : round(firstContentAt - startedAt)
+
+const countEnd = (series: ModelSeries, { id, startedAt }: Observed, { firstContentAt, outcome: { note, usage } }: Ended, code: string | null): void => {
+  series.ended(code ?? "completed", usage)
+  if (code === null && note !== null) series.withoutUsage++
+  if (usage.clipped) series.clippedUsage++
+  if (firstContentAt !== null) series.firstToken.observe((firstContentAt - startedAt) / 1_000, id)
+}
+
+const traceEnd = (span: Tracer.Span, request: Observed, ended: Ended): void => {
+  const { code, status } = resultOf(ended)
+  const { input_tokens, output_tokens } = ended.outcome.usage
+  span.attribute("gen_ai.usage.input_tokens", input_tokens)
+  span.attribute("gen_ai.usage.output_tokens", output_tokens)
+  const millis = millisToFirstToken(request, ended)
+  if (millis !== null) span.attribute("seatrial.ttft_ms", millis)
+  endSpan(span, status, code)
+}
+
 /** Counts, traces and logs requests. Uses plain calls instead of effects, to keep the cost per request negligible. */
 export class Observer extends Context.Service<
   Observer,
@@ -74,32 +98,24 @@ export class Observer extends Context.Service<
           span.attribute("seatrial.org_id", caller.orgId)
           return { series, traceparent: toTraceparent(span), span }
         },
-        ended: ({ endpoint, traceparent, id, startedAt }, { series, span }, { caller, firstContentAt, outcome, route, streamed, refusal }) => {
-          const { finishReason, note, status, usage } = outcome
-          const error = refusal ?? outcome.error
-          series.ended(error === null ? "completed" : error.code, usage)
-          if (error === null && note !== null) series.withoutUsage++
-          if (usage.clipped) series.clippedUsage++
-          if (firstContentAt !== null) series.firstToken.observe((firstContentAt - startedAt) / 1_000, id)
-          if (span !== null) {
-            span.attribute("gen_ai.usage.input_tokens", usage.input_tokens)
-            span.attribute("gen_ai.usage.output_tokens", usage.output_tokens)
-            if (firstContentAt !== null) span.attribute("seatrial.ttft_ms", round(firstContentAt - startedAt))
-            endSpan(span, refusal?.status ?? status, error?.code ?? null)
-          }
+        ended: (request, observation, ended) => {
+          const { code, status } = resultOf(ended)
+          countEnd(observation.series, request, ended, code)
+          if (observation.span !== null) traceEnd(observation.span, request, ended)
+          const { caller, outcome, route, streamed } = ended
           log?.write({
-            request_id: id,
-            trace_id: traceIdOf(traceparent, span),
-            endpoint,
-            status: refusal?.status ?? status,
-            code: error?.code ?? null,
-            latency_ms: elapsed(startedAt),
+            request_id: request.id,
+            trace_id: traceIdOf(request.traceparent, observation.span),
+            endpoint: request.endpoint,
+            status,
+            code,
+            latency_ms: elapsed(request.startedAt),
             org_id: caller.orgId,
             model: route.model,
             streamed,
-            ttft_ms: firstContentAt === null ? null : round(firstContentAt - startedAt),
-            finish_reason: finishReason,
-            ...usage
+            ttft_ms: millisToFirstToken(request, ended),
+            finish_reason: outcome.finishReason,
+            ...outcome.usage
           })
         },
         refused: (request, { code, status }) => {

@@ -14,35 +14,44 @@ export interface Pick {
   readonly except: ReadonlyArray<EngineState>
 }
 
+const hasRoom = (engine: EngineState, { except, limit, now }: Pick): boolean =>
+  !engine.isEjected(now) && !engine.isFull(now) && engine.outstanding < engine.allowed(limit, now) && !except.includes(engine)
+
+const leastLoaded = (engines: ReadonlyArray<EngineState>, now: number): EngineState | undefined => {
+  let least: EngineState | undefined
+  for (const engine of engines) if (least === undefined || engine.load(now) < least.load(now)) least = engine
+  return least
+}
+
+/** The first engine in the order of the key that has at most this load with one more request. */
+const firstWithin = (engines: ReadonlyArray<EngineState>, key: number, maxLoad: number, now: number): EngineState | undefined => {
+  let best: EngineState | undefined
+  let bestScore = -1
+  for (const engine of engines) {
+    const score = scoreOf(key, engine.hash)
+    if (score > bestScore && engine.load(now) + 1 <= maxLoad) {
+      best = engine
+      bestScore = score
+    }
+  }
+  return best
+}
+
 /**
  * Picks the engine for a request, by rendezvous hashing with bounded loads: the first engine in the order of the key
  * whose load stays within 1.25 times the mean. Without a key, the engine with the least load. Undefined if no engine
  * has room. The mean covers the engines with room, includes the request itself and is rounded up, so at least one
  * engine is within the bound.
  */
-export const pickEngine = (engines: ReadonlyArray<EngineState>, { except, key, limit, now }: Pick): EngineState | undefined => {
-  let count = 0
-  let total = 0
-  let least: EngineState | undefined
+export const pickEngine = (engines: ReadonlyArray<EngineState>, pick: Pick): EngineState | undefined => {
+  const { key, now } = pick
   const roomy: Array<EngineState> = []
+  let total = 0
   for (const engine of engines) {
-    if (engine.isEjected(now) || engine.isFull(now) || engine.outstanding >= engine.allowed(limit, now) || except.includes(engine)) continue
+    if (!hasRoom(engine, pick)) continue
     roomy.push(engine)
-    const load = engine.load(now)
-    count++
-    total += load
-    if (least === undefined || load < least.load(now)) least = engine
+    total += engine.load(now)
   }
-  if (count < 2 || key === null) return least
-  const most = Math.ceil((bound * (total + 1)) / count)
-  let best: EngineState | undefined
-  let bestScore = -1
-  for (const engine of roomy) {
-    const score = scoreOf(key, engine.hash)
-    if (score > bestScore && engine.load(now) + 1 <= most) {
-      best = engine
-      bestScore = score
-    }
-  }
-  return best ?? least
+  const maxLoad = Math.ceil((bound * (total + 1)) / roomy.length)
+  return (roomy.length > 1 && key !== null ? firstWithin(roomy, key, maxLoad, now) : undefined) ?? leastLoaded(roomy, now)
 }

@@ -43,17 +43,16 @@ const makeGet = (engine: EngineClient["Service"]) => (url: string, path: "/metri
     )
   }).pipe(Effect.orElseSucceed(() => null))
 
-/**
- * Polls engines of models with traffic. Other models need no polling: their first request uses only what the gateway
- * itself knows. Metrics are read at each interval and ignored when they are old. Health is checked only if the model
- * has another engine to move requests to. These are three loops, however much traffic there is.
- */
-export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
-  const get = makeGet(engine)
+const repeat = (what: Effect.Effect<void>, pause: number) =>
+  what.pipe(
+    Effect.catchCause((cause) => Effect.logWarning("engines could not be polled", cause)),
+    Effect.repeat(Schedule.spaced(pause)),
+    Effect.forkScoped
+  )
 
-  const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
-
-  const checkPlacement = Effect.fnUntraced(function* (pool: ModelPool, at: number) {
+/** Looks up whether a pool without engines has one that is placed or failing. */
+const makeCheckPlacement = ({ now, placedEngine }: Watched) =>
+  Effect.fnUntraced(function* (pool: ModelPool, at: number) {
     if (pool.coldSince === null || at - pool.coldSince < checkPlacementAfter) return
     const placed = yield* placedEngine(pool.route)
     if (pool.coldSince === null || pool.engines.length > 0) return
@@ -63,6 +62,19 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
     pool.failing =
       failing === null ? null : { ends: failing.ends, nextStart: failing.nextStartAt === null ? null : now() + failing.nextStartAt - currentTimeMillisUnsafe() }
   })
+
+/**
+ * Polls engines of models with traffic. Other models need no polling: their first request uses only what the gateway
+ * itself knows. Metrics are read at each interval and ignored when they are old. Health is checked only if the model
+ * has another engine to move requests to. These are three loops, however much traffic there is.
+ */
+export const watchEngines = (watched: Watched): Effect.Effect<void, never, Scope.Scope> => {
+  const { engine, now, pools, settings, use } = watched
+  const get = makeGet(engine)
+
+  const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
+
+  const checkPlacement = makeCheckPlacement(watched)
 
   const checkPools = Effect.suspend(() => {
     const at = now()
@@ -108,12 +120,6 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
     )
   )
 
-  const repeat = (what: Effect.Effect<void>, pause: number) =>
-    what.pipe(
-      Effect.catchCause((cause) => Effect.logWarning("engines could not be polled", cause)),
-      Effect.repeat(Schedule.spaced(pause)),
-      Effect.forkScoped
-    )
   return Effect.asVoid(
     Effect.all([
       repeat(checkPools, settings.scrapeIntervalMillis),

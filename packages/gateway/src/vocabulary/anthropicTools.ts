@@ -2,7 +2,7 @@ import { cacheControl } from "./anthropicBlocks.ts"
 import { advisory, anyMembers, boolean, type Check, list, members, never, only, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
-import { direct, functionName } from "./tools.ts"
+import { direct, functionName, refuseStrict } from "./tools.ts"
 
 const mostTools = 128
 
@@ -65,13 +65,17 @@ const gates = new Map([
   ["none", "none"]
 ] as const)
 
+const withoutTools = (body: Record<string, unknown>, type: unknown, at: Checking): void => {
+  if (type === "any" || type === "tool") at.invalid("requires tools", "tool_choice")
+  delete body.tool_choice
+}
+
 /** Rules between `tools` and `tool_choice`. `body` contains the checked values. */
 export const anthropicToolsTogether = (body: Record<string, unknown>, at: Checking): void => {
   const { tool_choice, tools } = body
   const chosen = isMembers(tool_choice) ? tool_choice : { type: "auto" }
   if (!Array.isArray(tools)) {
-    if (chosen.type === "any" || chosen.type === "tool") at.invalid("requires tools", "tool_choice")
-    delete body.tool_choice
+    withoutTools(body, chosen.type, at)
     return
   }
   const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
@@ -79,10 +83,5 @@ export const anthropicToolsTogether = (body: Record<string, unknown>, at: Checki
     if (chosen.type === type && !served[gate]) at.unsupportedValue(`the model does not support ${type}`, "tool_choice", "type")
   }
   if (chosen.type === "tool" && !tools.some((tool) => tool.name === chosen.name)) at.invalid("none of the tools has this name", "tool_choice", "name")
-  if (chosen.type !== "auto" || strict_arguments) return
-  for (const [index, tool] of tools.entries()) {
-    if (tool.strict === true) {
-      at.unsupportedValue("the model does not enforce the schema of arguments with tool_choice auto", "tools", index, "strict")
-    }
-  }
+  if (chosen.type === "auto" && !strict_arguments) refuseStrict(tools, (tool) => (isMembers(tool) ? tool : {}), [], at)
 }

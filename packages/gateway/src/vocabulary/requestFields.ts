@@ -49,21 +49,31 @@ const matchesDefault: Readonly<Record<string, (value: unknown, at: Checking) => 
   include: (value) => Array.isArray(value) && value.every((one) => one === "reasoning.encrypted_content")
 }
 
+/** Whether the model must support a field for this value of it. */
+const needsSupport = (name: string, value: unknown, at: Checking): boolean => value !== null && !at.fields.has(name) && !hasNoEffect(name, value)
+
+const isDefault = (name: string, value: unknown, at: Checking): boolean => Object.hasOwn(matchesDefault, name) && matchesDefault[name]?.(value, at) === true
+
 /** Checks the names first, then the values. Returns the body without members that have no effect. */
 export const checkFields = <Path extends InferencePath>({ fields, never = [], refused, required, together }: Vocabulary<Path>) => {
   const known = new Set([...neverOnAny, ...never])
   const checks = new Map<string, Check>(Object.entries<Check>(fields))
-  return (request: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
-    const names = Object.keys(request)
+
+  /** Refuses a field that the model does not support. */
+  const refuse = (name: string, at: Checking): never => {
+    const refusal = refused?.get(name)
+    if (refusal !== undefined) throw refusal
+    return (checks.has(name) ? !extensions.has(name) : known.has(name)) ? at.unsupported(name) : at.unknown(name)
+  }
+
+  const checkNames = (request: Readonly<Record<string, unknown>>, names: ReadonlyArray<string>, at: Checking): void => {
     for (const name of names) {
       const value = request[name]
-      if (value === null || at.fields.has(name) || hasNoEffect(name, value)) continue
-      if (checks.has(name) && Object.hasOwn(matchesDefault, name) && matchesDefault[name]?.(value, at) === true) continue
-      const refusal = refused?.get(name)
-      if (refusal !== undefined) throw refusal
-      if (checks.has(name) ? !extensions.has(name) : known.has(name)) return at.unsupported(name)
-      return at.unknown(name)
+      if (needsSupport(name, value, at) && !(checks.has(name) && isDefault(name, value, at))) refuse(name, at)
     }
+  }
+
+  const checkValues = (request: Readonly<Record<string, unknown>>, names: ReadonlyArray<string>, at: Checking): Record<string, unknown> => {
     const body: Record<string, unknown> = {}
     for (const name of names) {
       const value = request[name]
@@ -71,6 +81,13 @@ export const checkFields = <Path extends InferencePath>({ fields, never = [], re
       const checked = check === undefined ? undefined : at.within(name, check, value)
       if (checked !== undefined) body[name] = checked
     }
+    return body
+  }
+
+  return (request: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
+    const names = Object.keys(request)
+    checkNames(request, names, at)
+    const body = checkValues(request, names, at)
     for (const name of required) if (request[name] == null) return at.invalid("is required", name)
     together(body, at)
     return body

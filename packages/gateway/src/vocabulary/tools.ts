@@ -16,6 +16,26 @@ export const direct: Check = (value, at) =>
 /** Members of a function that only Responses has. */
 const ofResponses = { allowed_callers: direct, async: only(false), defer_loading: only(false), output_schema: never }
 
+/** The kind of a tool choice; null if it is unknown. */
+const choiceOf = (tool_choice: unknown): "auto" | "required" | "named" | "none" | null => {
+  if (typeof tool_choice !== "string") return tool_choice === undefined ? "auto" : "named"
+  return tool_choice === "auto" || tool_choice === "required" || tool_choice === "named" || tool_choice === "none" ? tool_choice : null
+}
+
+/** Refuses strict tools, for a model that does not enforce the schema of arguments if it chooses the tool itself. */
+export const refuseStrict = (
+  tools: ReadonlyArray<unknown>,
+  definitionOf: (tool: unknown) => Readonly<Record<string, unknown>>,
+  steps: ReadonlyArray<string>,
+  at: Checking
+): void => {
+  for (const [index, tool] of tools.entries()) {
+    if (definitionOf(tool).strict === true) {
+      at.unsupportedValue("the model does not enforce the schema of arguments with tool_choice auto", "tools", index, ...steps, "strict")
+    }
+  }
+}
+
 /**
  * Checks of tools, of the tool choice, and of the rules between them. `under`: the member of a tool that contains its
  * definition; null if the tool itself does.
@@ -55,9 +75,15 @@ export const toolForms = (under: "function" | null) => {
       : at.invalid("expected a string or an object")
   }
 
+  const checkNamed = (tools: ReadonlyArray<unknown>, tool_choice: unknown, at: Checking): void => {
+    if (!tools.some((one) => definitionOf(one).name === definitionOf(tool_choice).name)) {
+      at.invalid("none of the tools has this name", "tool_choice", ...steps, "name")
+    }
+  }
+
   const toolsTogether = (body: Record<string, unknown>, at: Checking): void => {
     const { tool_choice, tools: checkedTools } = body
-    const choice = typeof tool_choice === "string" ? tool_choice : tool_choice === undefined ? "auto" : "named"
+    const choice = choiceOf(tool_choice)
     if (!Array.isArray(checkedTools)) {
       if (choice === "required" || choice === "named") at.invalid("requires tools", "tool_choice")
       delete body.tool_choice
@@ -65,18 +91,11 @@ export const toolForms = (under: "function" | null) => {
       return
     }
     const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
-    if (!((choice === "auto" || choice === "required" || choice === "named" || choice === "none") && served[choice])) {
-      at.unsupportedValue(`the model does not support ${choice === "named" ? "a named function" : choice}`, "tool_choice")
+    if (choice === null || !served[choice]) {
+      at.unsupportedValue(`the model does not support ${choice === "named" ? "a named function" : (choice ?? tool_choice)}`, "tool_choice")
     }
-    if (choice === "named" && !checkedTools.some((one) => definitionOf(one).name === definitionOf(tool_choice).name)) {
-      at.invalid("none of the tools has this name", "tool_choice", ...steps, "name")
-    }
-    if (choice !== "auto" || strict_arguments) return
-    for (const [index, one] of checkedTools.entries()) {
-      if (definitionOf(one).strict === true) {
-        at.unsupportedValue("the model does not enforce the schema of arguments with tool_choice auto", "tools", index, ...steps, "strict")
-      }
-    }
+    if (choice === "named") checkNamed(checkedTools, tool_choice, at)
+    if (choice === "auto" && !strict_arguments) refuseStrict(checkedTools, definitionOf, steps, at)
   }
 
   return { tools, toolChoice, toolsTogether }
