@@ -19,25 +19,6 @@ const turnsOfUrgent = 8
 
 const never = Number.POSITIVE_INFINITY
 
-/** When the keys of a queue are due, and in which order. Times are in monotonic milliseconds. */
-export interface KeySchedule<K extends string> {
-  /** Makes a key ready, or notes that it was added during its pass. */
-  readonly add: (key: K, now: number) => void
-  /** Makes a key ready at a time, unless an earlier one is scheduled. */
-  readonly addAt: (key: K, due: number, now: number) => void
-  /** Waits for a ready key and begins its pass. */
-  readonly take: Effect.Effect<{ readonly key: K; readonly entry: Entry } | undefined>
-  readonly enqueue: (key: K, entry: Entry, now: number) => void
-  /** Makes a key ready at a time. Runs without a yield, so that no other fiber sees an inconsistent state. */
-  readonly wait: (key: K, entry: Entry, due: number, now: number) => void
-  readonly remove: (key: K) => void
-  /** Whether a pass for the key is running, ready or delayed. */
-  readonly isScheduled: (key: K, now: number) => boolean
-  readonly entries: () => Iterable<Entry>
-  readonly size: () => number
-  readonly backlog: () => number
-}
-
 /** The ready keys in two lanes. Each key is in one of them, in the order in which the keys became ready. */
 class Lanes<K extends string> {
   readonly #isUrgent: (key: K) => boolean
@@ -68,71 +49,109 @@ class Lanes<K extends string> {
   }
 }
 
+type StartTimer<K> = (key: K, effect: Effect.Effect<void>) => unknown
+
+/** When the keys of a queue are due, and in which order. Times are in monotonic milliseconds. */
+export class KeySchedule<K extends string> {
+  readonly #entries = new Map<K, Entry>()
+  readonly #lanes: Lanes<K>
+  /** One element per ready key. */
+  readonly #ready: Queue.Queue<undefined>
+  readonly #timers: FiberMap.FiberMap<K>
+  readonly #startTimer: StartTimer<K>
+  /** Waits for a ready key and begins its pass. */
+  readonly take: Effect.Effect<{ readonly key: K; readonly entry: Entry } | undefined>
+
+  constructor(isUrgent: (key: K) => boolean, ready: Queue.Queue<undefined>, timers: FiberMap.FiberMap<K>, startTimer: StartTimer<K>) {
+    this.#lanes = new Lanes(isUrgent)
+    this.#ready = ready
+    this.#timers = timers
+    this.#startTimer = startTimer
+    this.take = Effect.map(Queue.take(ready), () => this.#begin())
+  }
+
+  /** Number of keys that are running, ready or delayed. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Number of ready keys. */
+  get backlog(): number {
+    return this.#lanes.size
+  }
+
+  entries(): Iterable<Entry> {
+    return this.#entries.values()
+  }
+
+  /** Whether a pass for the key is running, ready or delayed. */
+  isScheduled(key: K, now: number): boolean {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && (entry.state !== "waiting" || entry.due > now)
+  }
+
+  /** Makes a key ready, or notes that it was added during its pass. */
+  add(key: K, now: number): void {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) this.enqueue(key, this.#open(key, now), now)
+    else if (entry.state === "working") entry.again = true
+    else if (entry.state === "waiting") {
+      this.enqueue(key, entry, now)
+      Option.getOrUndefined(FiberMap.getUnsafe(this.#timers, key))?.interruptUnsafe()
+    }
+  }
+
+  /** Makes a key ready at a time, unless an earlier one is scheduled. */
+  addAt(key: K, due: number, now: number): void {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) this.wait(key, this.#open(key, now), due, now)
+    else if (entry.state === "working") entry.due = Math.min(entry.due, due)
+    else if (entry.state === "waiting" && due < entry.due) this.wait(key, entry, due, now)
+  }
+
+  enqueue(key: K, entry: Entry, now: number): void {
+    entry.state = "ready"
+    entry.since = now
+    entry.due = never
+    this.#lanes.add(key)
+    Queue.offerUnsafe(this.#ready, undefined)
+  }
+
+  /** Makes a key ready at a time. Runs without a yield, so that no other fiber sees an inconsistent state. */
+  wait(key: K, entry: Entry, due: number, now: number): void {
+    entry.state = "waiting"
+    entry.due = due
+    const elapsed = Effect.sync(() => {
+      if (entry.state === "waiting" && entry.due === due) this.enqueue(key, entry, due)
+    })
+    this.#startTimer(key, Effect.andThen(Effect.sleep(Math.max(0, due - now)), elapsed))
+  }
+
+  remove(key: K): void {
+    this.#entries.delete(key)
+  }
+
+  #open(key: K, now: number): Entry {
+    const entry: Entry = { state: "ready", failures: 0, again: false, since: now, due: never }
+    this.#entries.set(key, entry)
+    return entry
+  }
+
+  #begin() {
+    const key = this.#lanes.takeNext()
+    const entry = key === undefined ? undefined : this.#entries.get(key)
+    if (key === undefined || entry === undefined) return undefined
+    entry.state = "working"
+    entry.again = false
+    return { key, entry }
+  }
+}
+
 /** Makes an empty schedule. Its timers end with the scope. */
 export const makeKeySchedule = Effect.fnUntraced(function* <K extends string>(
   isUrgent: (key: K) => boolean
 ): Effect.fn.Return<KeySchedule<K>, never, Scope.Scope> {
-  const entries = new Map<K, Entry>()
-  const lanes = new Lanes<K>(isUrgent)
-  // One element per ready key.
   const ready = yield* Queue.unbounded<undefined>()
   const timers = yield* FiberMap.make<K>()
-  const startTimer = yield* FiberMap.runtime(timers)<never>()
-
-  const enqueue = (key: K, entry: Entry, now: number) => {
-    entry.state = "ready"
-    entry.since = now
-    entry.due = never
-    lanes.add(key)
-    Queue.offerUnsafe(ready, undefined)
-  }
-  const wait = (key: K, entry: Entry, due: number, now: number) => {
-    entry.state = "waiting"
-    entry.due = due
-    const elapsed = Effect.sync(() => {
-      if (entry.state === "waiting" && entry.due === due) enqueue(key, entry, due)
-    })
-    startTimer(key, Effect.andThen(Effect.sleep(Math.max(0, due - now)), elapsed))
-  }
-  const open = (key: K, now: number): Entry => {
-    const entry: Entry = { state: "ready", failures: 0, again: false, since: now, due: never }
-    entries.set(key, entry)
-    return entry
-  }
-
-  return {
-    add: (key, now) => {
-      const entry = entries.get(key)
-      if (entry === undefined) enqueue(key, open(key, now), now)
-      else if (entry.state === "working") entry.again = true
-      else if (entry.state === "waiting") {
-        enqueue(key, entry, now)
-        Option.getOrUndefined(FiberMap.getUnsafe(timers, key))?.interruptUnsafe()
-      }
-    },
-    addAt: (key, due, now) => {
-      const entry = entries.get(key)
-      if (entry === undefined) wait(key, open(key, now), due, now)
-      else if (entry.state === "working") entry.due = Math.min(entry.due, due)
-      else if (entry.state === "waiting" && due < entry.due) wait(key, entry, due, now)
-    },
-    take: Effect.map(Queue.take(ready), () => {
-      const key = lanes.takeNext()
-      const entry = key === undefined ? undefined : entries.get(key)
-      if (key === undefined || entry === undefined) return undefined
-      entry.state = "working"
-      entry.again = false
-      return { key, entry }
-    }),
-    enqueue,
-    wait,
-    remove: (key) => entries.delete(key),
-    isScheduled: (key, now) => {
-      const entry = entries.get(key)
-      return entry !== undefined && (entry.state !== "waiting" || entry.due > now)
-    },
-    entries: () => entries.values(),
-    size: () => entries.size,
-    backlog: () => lanes.size
-  }
+  return new KeySchedule(isUrgent, ready, timers, yield* FiberMap.runtime(timers)<never>())
 })

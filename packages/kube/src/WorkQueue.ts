@@ -129,8 +129,8 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
         )
       ),
     addAfter: (key, delay) => Effect.map(monotonicMillis, (now) => schedule.addAt(key, now + Duration.toMillis(delay), now)),
-    size: Effect.sync(() => schedule.size()),
-    backlog: () => schedule.backlog(),
+    size: Effect.sync(() => schedule.size),
+    backlog: () => schedule.backlog,
     isScheduled: (key) => Effect.map(monotonicMillis, (now) => schedule.isScheduled(key, now))
   }
   return queue

@@ -6,9 +6,8 @@ import { Effect, Schema } from "effect"
 import { bodyOf, makeCaller } from "../Caller.ts"
 import { startProgram } from "../ChildProgram.ts"
 import { ask, requestIdOf, streamOf, wholeOf } from "../chat.ts"
-import { openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
-import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { openSystem } from "../openSystem.ts"
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat-adapter" } as const
 const Derived = Schema.Struct({
@@ -41,12 +40,7 @@ it.live(
   "an adapter is previewed and deployed on every runtime, and answers like the merged model",
   () =>
     Effect.gen(function* () {
-      const folder = yield* makeStateFolder
-      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
-      const caller = makeCaller(state.address, state.api_key)
-      const kube = yield* openCluster(state.kubeconfig)
-      yield* shortenBenchmark(kube)
-      yield* shortenBenchmark(kube, "sim-large")
+      const { folder, state, caller } = yield* openSystem("sim-small", "sim-large")
       const expected = yield* answersOfMerged(folder, prompts)
       const described = yield* Effect.promise(() => fetch(`${state.hub}/api/models/seatrial/tiny-chat`).then((response) => response.json()))
       const baseCommit = Schema.decodeUnknownSync(Described)(described).sha

@@ -6,11 +6,11 @@ import { KubeClient } from "@seatrial/kube"
 import { NodeAgent } from "@seatrial/local"
 import { HostClassResource } from "@seatrial/operator"
 import { Effect, Layer } from "effect"
-import { bodyOf, makeCaller } from "../Caller.ts"
+import { bodyOf } from "../Caller.ts"
 import { ask, requestIdOf } from "../chat.ts"
-import { openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
-import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { makeStateFolder } from "../LocalSystem.ts"
+import { openSystem } from "../openSystem.ts"
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat-adapter" } as const
 const engineImage = "ghcr.io/seatrial/reference-engine"
@@ -71,11 +71,7 @@ it.live(
   "each run compares an adapter with its merged model: exact in the receipt if it is applied, otherwise the run fails",
   () =>
     Effect.gen(function* () {
-      const folder = yield* makeStateFolder
-      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
-      const caller = makeCaller(state.address, state.api_key)
-      const kube = yield* openCluster(state.kubeconfig)
-      yield* shortenBenchmark(kube)
+      const { folder, caller, kube } = yield* openSystem("sim-small")
       const operation = yield* caller.deploy({ source, serving: { runtime: "reference", host_class: "sim-small", max_context: 512 } })
       const ended = yield* caller.finished(operation.id)
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])

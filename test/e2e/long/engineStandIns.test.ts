@@ -3,12 +3,12 @@ import { CatalogModel, CompletionCounts, DeploymentId, Receipt, TokenCountAnswer
 import { Pod } from "@seatrial/kube"
 import { enginePodName } from "@seatrial/operator"
 import { Effect, Option, Schema } from "effect"
-import { bodyOf, makeCaller } from "../Caller.ts"
+import { bodyOf } from "../Caller.ts"
 import { runCommand } from "../ChildProgram.ts"
 import { ask, requestIdOf, streamOf, wholeOf } from "../chat.ts"
-import { objectsOfRuns, openCluster, shortenBenchmark } from "../cluster.ts"
+import { objectsOfRuns } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
-import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { openSystem } from "../openSystem.ts"
 import { source } from "../Served.ts"
 
 const Derived = Schema.Struct({
@@ -24,11 +24,7 @@ it.live(
   "on simulated GPUs a model is served with the command lines of vLLM and SGLang, and its results are marked as simulated",
   () =>
     Effect.gen(function* () {
-      const folder = yield* makeStateFolder
-      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
-      const caller = makeCaller(state.address, state.api_key)
-      const kube = yield* openCluster(state.kubeconfig)
-      yield* shortenBenchmark(kube, "sim-large")
+      const { folder, caller, kube } = yield* openSystem("sim-large")
       for (const [runtime, version, limit] of [
         ["vllm", "simulated-vllm-0.33.0", "max_num_seqs"],
         ["sglang", "simulated-sglang-0.5.23", "max_running_requests"]

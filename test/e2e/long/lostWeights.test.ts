@@ -4,11 +4,9 @@ import { assert, it } from "@effect/vitest"
 import { DeploymentId } from "@seatrial/domain"
 import { enginePodName } from "@seatrial/operator"
 import { Effect, Schema } from "effect"
-import { makeCaller } from "../Caller.ts"
 import { ask, wholeOf } from "../chat.ts"
-import { openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
-import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { openSystem } from "../openSystem.ts"
 import { serving, source } from "../Served.ts"
 import { commitsIn, startAgain } from "../startAgain.ts"
 
@@ -18,11 +16,7 @@ it.live(
   "weights lost from the store are downloaded again by the next run that needs them, while the serving engine continues, or by the serving engine when it restarts",
   () =>
     Effect.gen(function* () {
-      const folder = yield* makeStateFolder
-      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
-      const caller = makeCaller(state.address, state.api_key)
-      const kube = yield* openCluster(state.kubeconfig)
-      yield* shortenBenchmark(kube)
+      const { folder, caller, kube } = yield* openSystem("sim-small")
       yield* eventually(
         "the operator has told of its host classes",
         caller.call("POST", "/v1/deployment-previews", { source, serving }),

@@ -5,11 +5,9 @@ import { DeploymentId } from "@seatrial/domain"
 import type { KubeClient } from "@seatrial/kube"
 import { enginePodName, HostClassResource, ModelDeployment } from "@seatrial/operator"
 import { Effect, Option, Schema } from "effect"
-import { makeCaller } from "../Caller.ts"
 import { ask, wholeOf } from "../chat.ts"
-import { openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
-import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { openSystem } from "../openSystem.ts"
 import { serving, source } from "../Served.ts"
 import { commitsIn, startAgain } from "../startAgain.ts"
 
@@ -27,11 +25,7 @@ it.live(
   "an engine reads the verified copy on its node: it is made once, repaired if damaged, used if the store is gone, and a node without room is reported",
   () =>
     Effect.gen(function* () {
-      const folder = yield* makeStateFolder
-      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
-      const caller = makeCaller(state.address, state.api_key)
-      const kube = yield* openCluster(state.kubeconfig)
-      yield* shortenBenchmark(kube)
+      const { folder, caller, kube } = yield* openSystem("sim-small")
       const keepCopies = (weightsCache: object) => kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { weightsCache } })
       yield* keepCopies({ claimName: "node-weights" })
       yield* eventually(
