@@ -30,12 +30,19 @@ export const chunkGuardOf = (request: object): ChunkGuard | undefined => guards.
 const closeUnread = (request: IncomingMessage, response: ServerResponse): void => {
   const { socket } = request
   socket.pause()
+  // Again, because a reader that paces itself resumes the connection in the next turn.
+  setImmediate(() => socket.pause())
   // Node reads the rest of a request after its answer, which would resume the connection.
   request._read = () => {}
   const closeIn = (millis: number) => setTimeout(() => socket.destroy(), millis).unref()
   closeIn(answerMillis)
   if (response.writableFinished) closeIn(closingMillis)
-  else response.once("finish", () => closeIn(closingMillis))
+  else {
+    response.once("finish", () => {
+      setImmediate(() => socket.pause())
+      closeIn(closingMillis)
+    })
+  }
 }
 
 /**

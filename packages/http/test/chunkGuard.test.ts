@@ -46,6 +46,23 @@ it("a body in tiny chunks is answered after a single read, and nothing more is r
   assert.isAtMost(bytesRead, oneRead)
 })
 
+it("a reader that pauses the connection after each read does not resume it after the guard tripped", async () => {
+  const { bytesRead } = await send(smallChunks, (request, response) => {
+    let isPaused = false
+    request.on("data", () => {
+      if (isPaused) return
+      isPaused = true
+      request.socket.pause()
+      setImmediate(() => {
+        isPaused = false
+        request.socket.resume()
+      })
+    })
+    chunkGuardOf(request)?.onTrip(() => answer(response))
+  })
+  assert.isAtMost(bytesRead, oneRead)
+})
+
 it("a body in tiny chunks that is read only after it tripped the guard is not read at all", async () => {
   const { bytesRead, received } = await send(smallChunks, (request, response) => {
     setTimeout(() => {
