@@ -1,3 +1,4 @@
+export type { SeatrialClientOptions } from "./calls.ts"
 export * from "./createClient.ts"
 export * from "./failures.ts"
 export * from "./openDigests.ts"
