@@ -141,7 +141,7 @@ export const modelStarting = (retryAfter: number, doubt?: DoubtfulStart): Refusa
   return later(503, "api_error", "model_starting", message, retryAfter)
 }
 export const noCapacity = later(503, "api_error", "no_capacity", "No GPUs are free for the model's engine. Try again later.", 60)
-export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are at capacity. Try again shortly.", 2)
+export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engine is at capacity. Try again shortly.", 2)
 export const unavailable = later(503, "api_error", "unavailable", "The service cannot process the request now. Try again shortly.", 2)
 export const engineFailed = later(502, "api_error", "engine_failed", "The engine failed to answer.", 1)
 export const engineTimeout = new Refusal({

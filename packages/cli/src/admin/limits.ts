@@ -120,10 +120,17 @@ export const billingCommand = Command.make("billing").pipe(
       Effect.fn(function* ({ json, org, yes }) {
         const billing = yield* Billing
         const { id } = yield* organization(org)
-        yield* confirm(yes, `New deployments of ${org} and its requests that cost money will be refused until billing is resumed.`)
+        yield* confirm(
+          yes,
+          `New deployments of ${org} and its requests that cost money will be refused until billing is resumed. Serving engines will release their GPUs after one hour (OPERATOR_UNPAID_GRACE_SECONDS).`
+        )
         yield* printRecord(json, shown(org, yield* billing.setSuspended(id, true)))
       })
-    ).pipe(Command.withDescription("Suspends billing: new deployments and requests that cost money are refused with 402. Running engines continue.")),
+    ).pipe(
+      Command.withDescription(
+        "Suspends billing: new deployments and requests that cost money are refused with 402. Serving engines release their GPUs after one hour (OPERATOR_UNPAID_GRACE_SECONDS)."
+      )
+    ),
     Command.make(
       "resume",
       { org, json },
