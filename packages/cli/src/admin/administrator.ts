@@ -16,7 +16,7 @@ const accountName = (): string | null => {
   }
 }
 
-const nameRequired = "Audit events record the administrator, whose name is unknown in a container. Set SEATRIAL_ADMIN to your name or e-mail address."
+const nameRequired = "Audit events record the administrator, whose name is unknown in a container. Set SEATRIAL_ADMIN to your name or email address."
 
 /**
  * The administrator that audit events record: `SEATRIAL_ADMIN`, otherwise the operating system account. In a Kubernetes pod the account

@@ -18,7 +18,7 @@ const shown = (row: Invitation) => ({
 })
 
 export const invitationsCommand = Command.make("invitations").pipe(
-  Command.withDescription("Invitations to an organization. Seatrial sends no e-mail: pass the token on yourself."),
+  Command.withDescription("Invitations to an organization. Seatrial sends no email: pass the token on yourself."),
   Command.withSubcommands([
     Command.make(
       "send",

@@ -25,7 +25,7 @@ export const membersCommand = Command.make("members").pipe(
         const added = yield* organizations.addUser({ orgId, email, name: Option.getOrElse(name, () => email), role })
         yield* printRecord(json, { id: added.id, email: added.email, name: added.name, role })
       })
-    ).pipe(Command.withDescription("Adds a user to an organization. Creates the user if the e-mail address is new.")),
+    ).pipe(Command.withDescription("Adds a user to an organization. Creates the user if the email address is new.")),
     Command.make(
       "list",
       { org, json },

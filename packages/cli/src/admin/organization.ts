@@ -8,8 +8,8 @@ export const orgFlag = Flag.String("org").pipe(Flag.withDescription("The organiz
 export const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 
 export const emailFlag = Flag.String("email").pipe(
-  Flag.withDescription("The user's e-mail address"),
-  Flag.withSchema(PlainText.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u, { message: "Expected an e-mail address, for example ann@example.org" })))
+  Flag.withDescription("The user's email address"),
+  Flag.withSchema(PlainText.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u, { message: "Expected an email address, for example ann@example.org" })))
 )
 
 /** Finds an organization by slug. Fails if it does not exist. */

@@ -9,7 +9,7 @@ export const usersCommand = Command.make("users").pipe(
   Command.withSubcommands([
     Command.make(
       "list",
-      { search: Flag.String("search").pipe(Flag.withDescription("Part of the e-mail address or name"), Flag.withDefault("")), limit, json },
+      { search: Flag.String("search").pipe(Flag.withDescription("Part of the email address or name"), Flag.withDefault("")), limit, json },
       Effect.fn(function* ({ json, limit, search }) {
         const members = yield* Members
         const rows = yield* members.users(search, limit)
@@ -18,6 +18,6 @@ export const usersCommand = Command.make("users").pipe(
           rows.map(({ createdAt, email, id, name, organizations }) => ({ id, email, name, organizations, created_at: createdAt }))
         )
       })
-    ).pipe(Command.withDescription("Lists users by e-mail address, with the organizations that they belong to."))
+    ).pipe(Command.withDescription("Lists users by email address, with the organizations that they belong to."))
   ])
 )
