@@ -51,7 +51,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "deployments.cancel": {
     summary: "Cancel a deployment",
     description:
-      "Cancels the run, or returns 409 if it has already ended. Takes no body, or `{}`. The serving revision continues to serve, the model stays stored and reserved capacity is not released."
+      "Cancels the run, or returns 409 if it has already ended. Takes no body, or `{}`. The serving revision is not affected. The model and reserved capacity are kept."
   },
   "models.list": {
     summary: "List own served models",
@@ -65,7 +65,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "models.enable": {
     summary: "Enable a model",
     description:
-      "The revision that served last serves again when its engine is ready. Returns 204 even if the model is already enabled. Takes no body, or `{}`."
+      "The model's last serving revision serves again when its engine is ready. Returns 204 even if the model is already enabled. Takes no body, or `{}`."
   },
   "models.delete": {
     summary: "Delete a model",
@@ -90,7 +90,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "system.signingKeys": {
     summary: "Get the signing keys of receipts",
     description:
-      "The public keys (a JWK Set) that receipts are and were signed with, the current one first. The set is empty if the installation does not sign. Reject a signature by any other key."
+      "The public keys (a JWK Set) of the current and earlier signatures of receipts, the current one first. The set is empty if the installation does not sign. Reject a signature by any other key."
   },
   "system.index": {
     summary: "Get the index",

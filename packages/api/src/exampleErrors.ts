@@ -38,7 +38,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
   },
   spend_limit_reached: {
     type: "billing_error",
-    message: "The organization's spend limit for this month is used up. Wait until the next month begins (UTC), or ask an administrator to raise the limit."
+    message: "The monthly spend limit of the organization is used up. Wait until the next month begins (UTC), or ask an administrator to raise the limit."
   },
   missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
   not_found: { type: "not_found_error", message: "This organization has no such record." },
@@ -48,7 +48,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
   request_timeout: { type: "invalid_request_error", message: "The request took too long to arrive." },
   idempotency_key_reused: {
     type: "conflict_error",
-    message: "This Idempotency-Key was already used for a create with different input. Use a new key.",
+    message: "This Idempotency-Key was already used for a request with a different body. Use a new key.",
     param: "Idempotency-Key"
   },
   model_name_taken: {
@@ -71,10 +71,11 @@ const errors: Readonly<Record<string, ExampleError>> = {
     type: "refused_error",
     message: "MambaForCausalLM with quantization none is not supported by reference-0.1.0. Choose a model of one of these architectures: LlamaForCausalLM."
   },
-  does_not_fit: { type: "refused_error", message: "140.0 GiB of weights do not fit h100 (80.0 GiB). It fits the host class h100-2." },
+  does_not_fit: { type: "refused_error", message: "140.0 GiB of weights do not fit h100 (80.0 GiB). It fits on the host class h100-2." },
   context_too_long: {
     type: "refused_error",
-    message: "The model is made for 8192 tokens; 16384 were requested. Request max_context 8192, or extend it with yarn.",
+    message:
+      "The model supports up to 8192 tokens; 16384 were requested. Request a context of 8192 tokens, or extend the model's context with yarn (factor 2).",
     param: "serving.max_context"
   },
   body_too_large: { type: "invalid_request_error", message: "The body must not exceed 1048576 bytes." },

@@ -49,6 +49,6 @@ export const checkWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Checks that a model's files in the weights store are unchanged since the download."),
   Command.withDescription(
-    "Checks that a model's files in the weights store are unchanged since they were downloaded and verified. Engine pods run it first if their host class has no weightsCache. It only reads."
+    "Checks that a model's files in the weights store are unchanged since they were downloaded and verified. Engine pods run it in an init container if their host class has no weightsCache. It writes nothing."
   )
 )

@@ -74,6 +74,6 @@ export const copyWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Copies a model's files from the weights store to a node and verifies them."),
   Command.withDescription(
-    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them. Engine pods run it first if their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE lists the other commits that must stay on the node."
+    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them. Engine pods run it in an init container if their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE lists the other commits that must stay on the node."
   )
 )

@@ -92,7 +92,7 @@ export const deployCommand = Command.make(
       Flag.optional
     ),
     wait: Flag.Boolean("wait").pipe(
-      Flag.withDescription("Follow the phases until the deployment ends; Ctrl-C stops following, not the deployment"),
+      Flag.withDescription("Follow the phases until the deployment ends. Ctrl-C stops following; the deployment continues"),
       Flag.withDefault(false)
     ),
     json: jsonFlag

@@ -101,7 +101,7 @@ const watch = Command.make(
   Effect.fn(function* ({ id, json }) {
     yield* conclude(json, yield* follow(yield* deploymentIdOf(id)))
   })
-).pipe(Command.withDescription("Follows the phases of a deployment until it ends. Ctrl-C stops following, not the deployment."))
+).pipe(Command.withDescription("Follows the phases of a deployment until it ends. Ctrl-C stops following; the deployment continues."))
 
 const showDescription = "Shows a deployment: phases, checks, revision."
 const cancelDescription = "Cancels an unfinished deployment. The serving revision keeps serving."

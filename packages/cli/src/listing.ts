@@ -17,7 +17,7 @@ export const textFlag = (name: string, description: string) => Flag.String(name)
 export const idArgument = (description: string) => Argument.String("id").pipe(Argument.withDescription(description))
 
 export const timeFlags = {
-  from: textFlag("from", "Only at or after this time: 2026-01-31T12:00:00Z, 2026-01-31, or a duration ago: 90s, 15m, 2h, 7d"),
+  from: textFlag("from", "Only at or after this time: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 90s, 15m, 2h or 7d"),
   to: textFlag("to", "Only before this time, in the same format")
 }
 

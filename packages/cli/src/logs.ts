@@ -27,6 +27,6 @@ export const logsCommand = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Shows the history of a deployment: its phases, failed checks, failure and current progress. The engine's log is not included, because it can contain prompts. The operator of the cluster can read it with kubectl."
+    "Shows the history of a deployment: its phases, failed checks, failure and current progress. The engine's log is not included, because it can contain prompts. The cluster administrator can read it with kubectl."
   )
 )

@@ -42,7 +42,7 @@ const program = (name: string, what: string, settings: ReadonlyArray<Setting>, l
 export const serverCommand = program("server", "Runs the HTTP API.", [...serverSettings, ...hubSettings], () => import("@seatrial/server/main"))
 export const operatorCommand = program(
   "operator",
-  "Runs the controllers that drive Kubernetes.",
+  "Runs the operator, which moves deployments through their phases on Kubernetes.",
   [...operatorSettings, ...kubeSettings, ...hubSettings],
   () => import("@seatrial/operator/main")
 )

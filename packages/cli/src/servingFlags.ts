@@ -8,7 +8,7 @@ import { textFlag } from "./listing.ts"
 export const servingFlags = {
   hostClass: textFlag(
     "host-class",
-    "Host class to run on; or several separated by commas, or any: the first one with free GPUs (default: the cheapest that fits)"
+    "Host class, a comma-separated list in order of preference, or `any`. With several, the first with free GPUs is used (default: the cheapest that fits)"
   ),
   runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the first one of the host class)"), Flag.optional),
   maxContext: Flag.Int("max-context").pipe(

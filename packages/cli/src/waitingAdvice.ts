@@ -12,7 +12,7 @@ export const waitingAdvice = (phase: string, id: string): string | undefined => 
   return [
     "queued: no node has enough free GPUs of its host class, or the free GPUs are reserved or needed by earlier runs.",
     "A verified candidate of the model (serve: false) can hold GPUs for the hold_seconds of its deployment (default 900).",
-    "It continues automatically when enough GPUs are free. The operator of the cluster can add GPUs.",
+    "It continues automatically when enough GPUs are free. The cluster administrator can add GPUs.",
     cancelHint
   ].join("\n")
 }

@@ -10,7 +10,7 @@ export const withdrawnNote = ({ checks, id }: Pick<DeploymentDetail, "checks" | 
   if (failed.length === 0 && unchecked.length === 0) return undefined
   const width = Math.max(...failed.map(({ name }) => name.length))
   return [
-    "Not served, because the trial did not observe it working:",
+    "Not served, because the trial did not confirm that it works:",
     ...failed.map(({ detail = "", name }) => `  ${name.padEnd(width)}  ${detail}`.trimEnd()),
     ...unchecked.map((words) => `  ${words}`),
     `\`seatrial status ${id}\` shows every check, docs/reference/trial-checks.md explains them, and \`seatrial catalog --own --json\` lists what is served.`

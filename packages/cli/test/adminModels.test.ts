@@ -92,10 +92,10 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
           seatrial(["bench", "show", "--org", "delta", "tiny"], env),
           seatrial(["bench", "show", "--org", "delta", "delta/tiny", "--json"], env)
         ])
-        const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache per GPU estimated, 1\.91 MiB measured: OUTSIDE the estimate, 50\.0% above its middle$/mu
+        const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache per GPU estimated, 1\.91 MiB measured: outside the estimate, 50\.0% above its center$/mu
         assert.match(shown.out, estimate, shown.err)
         assert.deepStrictEqual(beside, shown)
-        assert.match(shown.out, /^kv_layout_differs +520\.0 bytes per token, estimated 512\.0$/mu)
+        assert.match(shown.out, /^kv_layout_differs +520\.0 bytes per token reported, 512\.0 estimated$/mu)
         assert.match(shown.out, /^warm_start +process to loaded 10\.00 s, loaded to ready 5\.00 s, first token 0\.50 s \(median of 1\)$/mu)
         assert.deepNestedInclude(parse(told.out), {
           "estimate.calibrated": false,

@@ -204,9 +204,9 @@ describe("fetch", () => {
       const target = join(yield* directory, "weights")
       const args = ["fetch", "--repo", "seatrial/nothing", "--commit", "a".repeat(40), "--directory", target, "--manifest", "0".repeat(64)]
       const byUser = yield* seatrial(args, { HF_ENDPOINT: hub.address })
-      assert.include(byUser.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the user whose API key asks.")
+      assert.include(byUser.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the user who owns this API key.")
       const byObject = yield* seatrial([...args, "--token-shared-by=acme"], { HF_ENDPOINT: hub.address })
-      assert.include(byObject.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the applied objects of acme,")
+      assert.include(byObject.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the applied objects of acme.")
     }).pipe(Effect.scoped)
   )
 

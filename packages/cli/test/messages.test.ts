@@ -23,7 +23,7 @@ describe("a waiting run", () => {
       workingPhases.filter((phase) => waitingAdvice(phase, "dep_x") !== undefined),
       ["waiting", "queued"]
     ))
-  it("lists what its owner and the cluster's operator can do", () => {
+  it("lists what its owner and the cluster administrator can do", () => {
     const advice = waitingAdvice("queued", "dep_x") ?? ""
     for (const remedy of ["seatrial cancel dep_x", "--host-class", "add GPUs"]) assert.include(advice, remedy)
   })
@@ -37,7 +37,7 @@ describe("an activated run", () => {
   it("lists the capabilities that its trial withdrew, with the reason", () => {
     const failed = { name: "tool_strict", passed: false, detail: "2 of 6 answers" }
     assert.deepStrictEqual(withdrawnNote({ id, checks: [answered, failed, suite("seatrial-core 7: 2 run, 1 not reached (json_mode), 1 s")] })?.split("\n"), [
-      "Not served, because the trial did not observe it working:",
+      "Not served, because the trial did not confirm that it works:",
       "  tool_strict  2 of 6 answers",
       "  1 not reached (json_mode)",
       `\`seatrial status ${id}\` shows every check, docs/reference/trial-checks.md explains them, and \`seatrial catalog --own --json\` lists what is served.`

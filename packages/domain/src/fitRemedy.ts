@@ -37,24 +37,24 @@ export const fitRemedy = (input: EvaluationInput, requested: ReadonlyArray<Candi
   }
   const small: ServingRequest = { ...request, kv_cache_dtype: "fp8" }
   const { max_context: _, ...open } = request
-  if (!eightBits(request)) tryWith(requested, small, 0, ({ hostClass }) => `with an 8-bit KV cache (fp8) on ${hostClass.name}`)
-  tryWith(alternatives, request, 0, ({ hostClass }) => `the host class ${hostClass.name}`)
-  if (!eightBits(request)) tryWith(alternatives, small, 0, ({ hostClass }) => `the host class ${hostClass.name} with an 8-bit KV cache (fp8)`)
+  if (!eightBits(request)) tryWith(requested, small, 0, ({ hostClass }) => `with an 8-bit KV cache (fp8) on the host class ${hostClass.name}`)
+  tryWith(alternatives, request, 0, ({ hostClass }) => `on the host class ${hostClass.name}`)
+  if (!eightBits(request)) tryWith(alternatives, small, 0, ({ hostClass }) => `with an 8-bit KV cache (fp8) on the host class ${hostClass.name}`)
   for (const candidate of requested) {
     const { imageInput, textOnly } = candidate.engine
     const { engine_flags: flags = {} } = settingsOf(input, candidate, 0)
     if (textOnly === undefined || (imageInput?.(facts.config, flags) ?? null) === null) continue
     const text: ServingRequest = { ...request, engine_flags: { ...request.engine_flags, ...textOnly } }
-    tryWith([candidate], text, 1, ({ hostClass }) => `without images (engine flags ${Object.keys(textOnly).join(", ")}) on ${hostClass.name}`)
+    tryWith([candidate], text, 1, ({ hostClass }) => `without images (engine flags ${Object.keys(textOnly).join(", ")}) on the host class ${hostClass.name}`)
   }
   if (request.max_context !== undefined) {
-    tryWith(requested, open, 1, ({ hostClass, result }) => `with a context of ${result.fit.max_context} tokens on ${hostClass.name}`)
+    tryWith(requested, open, 1, ({ hostClass, result }) => `with a context of ${result.fit.max_context} tokens on the host class ${hostClass.name}`)
     if (!eightBits(request))
       tryWith(
         requested,
         { ...open, kv_cache_dtype: "fp8" },
         1,
-        ({ hostClass, result }) => `with a context of ${result.fit.max_context} tokens and an 8-bit KV cache (fp8) on ${hostClass.name}`
+        ({ hostClass, result }) => `with a context of ${result.fit.max_context} tokens and an 8-bit KV cache (fp8) on the host class ${hostClass.name}`
       )
   }
   const rank = ({ departure, success }: Option) => departure * 2 + (success.result.fit.verdict === "fits" ? 0 : 1)
@@ -64,7 +64,7 @@ export const fitRemedy = (input: EvaluationInput, requested: ReadonlyArray<Candi
   })
   const [best] = sorted
   if (best === undefined) {
-    return { message: "Choose a smaller or a quantized model, or ask the cluster's operator for a larger host class.", serving: null }
+    return { message: "Choose a smaller or a quantized model, or ask the cluster administrator for a larger host class.", serving: null }
   }
   const words = sorted.slice(0, namedOptions).map((option) => option.words)
   return {

@@ -93,7 +93,7 @@ const hostClassRefusal = (input: PreviewInput, { hostClasses, order, requested }
   const unknown = input.capacities === undefined ? undefined : order?.find((name) => !hostClasses.some((hostClass) => hostClass.name === name))
   if (requested.length > 0 && unknown === undefined) return null
   if (hostClasses.length === 0) {
-    const remedy = "Ask the cluster's operator to create a HostClass."
+    const remedy = "Ask the cluster administrator to create a HostClass."
     return { code: "host_class_unknown", message: "No host class is configured.", remedy, serving: null }
   }
   return {

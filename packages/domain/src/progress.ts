@@ -47,7 +47,7 @@ export type DeploymentProgress = typeof DeploymentProgress.Type
 
 /** Text for the transition reasons that are codes. */
 const reasonTexts: Readonly<Record<string, string>> = {
-  Created: "Waits for the operator to start.",
+  Created: "Waits for the operator to pick it up.",
   CancelledByUser: "Canceled by a user.",
   Serving: "Verified. Starting to serve.",
   Verified: "Verified. The deployment did not ask for serving."

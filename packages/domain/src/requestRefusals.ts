@@ -92,7 +92,7 @@ const yarnRefusal = (question: ContextQuestion): RequestRefusal | null => {
 const trialRefusal = (question: ContextQuestion, limit: number): RequestRefusal | null => {
   if (limit >= leastContext) return null
   const { request } = question.input
-  const subject = request.yarn === undefined ? `The model is made for ${limit} tokens` : `With these yarn settings, the model is made for ${limit} tokens`
+  const subject = request.yarn === undefined ? `The model supports up to ${limit} tokens` : `With these yarn settings, the model supports up to ${limit} tokens`
   const message = `${subject}; the checks of a deployment's trial need ${leastContext}.`
   const serving = request.yarn === undefined ? null : longestSettings(question, withoutYarn(request))
   return contextTooLong(message, serving === null ? "Choose a model with a longer context." : "Omit yarn.", serving)
@@ -107,7 +107,7 @@ const yarnSettingsRefusal = (question: ContextQuestion, limit: number, requested
   const best = bestOf(able.map((candidate) => attempt(plain, candidate)))
   const serving = best === undefined ? longestSettings(question, plain.request) : settingsOf(plain, best, requested)
   return contextTooLong(
-    `With these yarn settings, the model is made for ${limit} tokens; ${requested} were requested. Without yarn it is made for ${native_context}.`,
+    `With these yarn settings, the model supports up to ${limit} tokens; ${requested} were requested. Without yarn, it supports up to ${native_context}.`,
     serving === null || serving.max_context === requested ? "Omit yarn." : `Omit yarn and request a context of ${serving.max_context} tokens.`,
     serving
   )
@@ -123,7 +123,7 @@ const extensionAdvice = ({ able, input }: ContextQuestion, requested: number): s
   const extended = { ...input, request: { ...request, yarn: { ...yarn, factor } } }
   const isExtendable = (candidate: Candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null
   if (!able.some(isExtendable)) return ""
-  return yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set the factor of yarn to ${factor}`
+  return yarn === undefined ? `, or extend the model's context with yarn (factor ${factor})` : `, or set the factor of yarn to ${factor}`
 }
 
 /** The requested context is longer than the model's. */
@@ -131,7 +131,7 @@ const lengthRefusal = (question: ContextQuestion, limit: number, requested: numb
   const { request } = question.input
   const serving = longestSettings(question, request)
   return contextTooLong(
-    `${request.yarn === undefined ? "The" : "With these yarn settings, the"} model is made for ${limit} tokens; ${requested} were requested.`,
+    `${request.yarn === undefined ? "The" : "With these yarn settings, the"} model supports up to ${limit} tokens; ${requested} were requested.`,
     `Request a context of ${serving === null ? `at most ${limit}` : serving.max_context} tokens${extensionAdvice(question, requested)}.`,
     serving
   )

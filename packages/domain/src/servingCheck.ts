@@ -65,9 +65,14 @@ const selectionOf = ({ runtime }: ServingRequest, classes: ReadonlyArray<HostCla
 const cacheTypeProblem = ({ kv_cache_dtype: dtype }: ServingRequest, { alternatives, candidates }: Selection): ServingProblem | null => {
   if (dtype === undefined || candidates.length === 0 || candidates.some((engine) => engine.kvCacheDtypes.has(dtype))) return null
   const taken = sortedNames(candidates.flatMap((engine) => [...engine.kvCacheDtypes])).join(", ")
-  const engine = sortedNames(candidates.map((candidate) => candidate.runtime)).join(" and ")
+  const runtimes = sortedNames(candidates.map((candidate) => candidate.runtime))
+  const [refuses, accepts] = runtimes.length === 1 ? ["does not take", "it takes"] : ["do not take", "they take"]
   const more = orRuntime(alternatives.filter((alternative) => alternative.kvCacheDtypes.has(dtype)))
-  return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.${more}` }
+  return {
+    kind: "unknown",
+    param: "serving.kv_cache_dtype",
+    message: `${runtimes.join(" and ")} ${refuses} the KV cache type ${dtype}; ${accepts} ${taken}.${more}`
+  }
 }
 
 const flagProblem = ({ engine_flags: flags }: ServingRequest, { alternatives, candidates }: Selection): ServingProblem | null => {

@@ -14,7 +14,7 @@ const secret: Readonly<Record<string, string>> = {
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
   SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, such as the output of `openssl rand -base64 32`",
   SEATRIAL_SIGNING_KEYS:
-    "32 bytes in base64, such as the output of `openssl rand -base64 32`. Earlier keys follow, separated by commas: each in the same form, or as public: and the member x of its entry in /.well-known/jwks.json"
+    "32 bytes in base64, such as the output of `openssl rand -base64 32`. Earlier keys follow, separated by commas: each in the same form, or as `public:X`, where X is the field `x` of the key in /.well-known/jwks.json"
 }
 
 /** Host, database and user of a Postgres URL, never the password. */
@@ -44,7 +44,7 @@ const databaseProblem = (message: string, databaseUrl: string | undefined, remed
       }
 
 /** The problem of an error with a tag, if the tag is known. `message`: that of its innermost cause. */
-const taggedProblem = (error: Error, message: string, remedy: string): StartProblem | undefined => {
+const taggedProblem = (error: Error, message: string): StartProblem | undefined => {
   switch ("_tag" in error ? error._tag : undefined) {
     case "DatabaseSchemaError":
       return { message, exitCode: 1 }
@@ -52,7 +52,7 @@ const taggedProblem = (error: Error, message: string, remedy: string): StartProb
       // All migrations run in one transaction.
       return { message: `The migration of the database failed and was rolled back. ${error.message}: ${message}.`, exitCode: 1 }
     case "KubeConnectionError":
-      return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
+      return { message: `The cluster cannot be used: ${message}. Check KUBECONFIG and KUBE_CONTEXT.`, exitCode: 2 }
     default:
       return undefined
   }
@@ -68,7 +68,7 @@ export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | 
   if (!(error instanceof Error)) return undefined
   const { message } = innermost(error)
   if (SqlError.isSqlError(error)) return databaseProblem(message, databaseUrl, remedy)
-  const tagged = taggedProblem(error, message, remedy)
+  const tagged = taggedProblem(error, message)
   if (tagged !== undefined || !message.includes("EADDRINUSE")) return tagged
   return { message: `${message}. Stop the program that uses the port, or set another port. ${remedy}`, exitCode: 1 }
 }

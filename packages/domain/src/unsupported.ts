@@ -48,7 +48,7 @@ const remedyFor = (facts: RepositoryFacts, { engines, everywhere, offered }: Off
   const real = offered.slice(0, 1).map(({ hostClass }) => ({ ...hostClass, gpu_pool: "", simulated: false }))
   const able = engines.filter((engine) => real.some((hostClass) => servesModel(facts, { engine, hostClass }))).map(({ runtime }) => runtime)
   const isConfigured = everywhere.some(({ engine, hostClass }) => !hostClass.simulated && able.includes(engine.runtime))
-  const operator = able.length === 0 ? [] : [`ask the cluster's operator for ${isConfigured ? "other" : "real"} GPUs with the runtime ${able.join(" or ")}`]
+  const operator = able.length === 0 ? [] : [`ask the cluster administrator for ${isConfigured ? "other" : "real"} GPUs with the runtime ${able.join(" or ")}`]
   const proposals = [...checkpoints, ...operator].join(", or ")
   return proposals === "" ? "Choose another model." : `${proposals.charAt(0).toUpperCase()}${proposals.slice(1)}.`
 }

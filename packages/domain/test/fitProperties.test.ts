@@ -265,7 +265,7 @@ describe("the fit of any model", () => {
     assert.strictEqual(answer.kind, "refused")
     if (answer.kind !== "refused") return
     assert.deepInclude(answer.remedy.serving, { host_class: "c", kv_cache_dtype: "fp8", max_context: 131_072 })
-    assert.include(answer.remedy.message, "with an 8-bit KV cache (fp8) on c, or the host class d")
+    assert.include(answer.remedy.message, "with an 8-bit KV cache (fp8) on the host class c, or on the host class d")
   })
 
   it("files that exceed a node's space are refused before scheduling, with a host class that has enough as the remedy", () => {
@@ -367,7 +367,7 @@ describe("the fit of any model", () => {
       const refused = ask({ max_context })
       return refused.kind === "refused" ? refused.remedy.message : ""
     }
-    assert.match(remedy(4 * 32_768), /or extend it with yarn \(factor 4\)\.$/)
+    assert.match(remedy(4 * 32_768), /or extend the model's context with yarn \(factor 4\)\.$/)
     assert.notInclude(remedy(4 * 32_768 + 1), "yarn")
   })
 })

@@ -45,5 +45,5 @@ export const argumentsRefused: StartFailure = {
   by: "argparse",
   sign: [": error: "],
   code: "arguments_refused",
-  text: "The engine refused an argument of its command line. Ask the cluster's operator for an image with the engine version that Seatrial supports."
+  text: "The engine refused an argument of its command line. Ask the cluster administrator for an image with the engine version that Seatrial supports."
 }

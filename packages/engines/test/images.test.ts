@@ -173,7 +173,7 @@ it("that do not fit are disabled by a remedy, and the remedy fits when it is sen
   const refused = decide({})
   if (refused.kind !== "refused") return assert.fail(refused.kind)
   assert.strictEqual(refused.reason.code, "does_not_fit")
-  assert.include(refused.remedy.message, "without images (engine flags language_model_only) on small")
+  assert.include(refused.remedy.message, "without images (engine flags language_model_only) on the host class small")
   const again = decide(refused.remedy.serving ?? assert.fail())
   if (again.kind !== "derived") return assert.fail(again.kind)
   assert.deepStrictEqual([again.capabilities.supports_image_input, again.serving.engine_flags?.language_model_only], [false, true])

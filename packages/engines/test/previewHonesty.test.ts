@@ -52,7 +52,7 @@ describe("a preview predicts what a deployment does", () => {
     }
     assert.isNull(servingProblem({ max_context: leastContext }, [h100], engines))
     assert.strictEqual(preview({ max_context: leastContext }).kind, "derived")
-    assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "made for 64 tokens")
+    assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "supports up to 64 tokens")
   })
 
   it("refuses a configuration without a model_type, or with an unknown one, for engines that need it", () => {
@@ -173,7 +173,7 @@ describe("a preview predicts what a deployment does", () => {
     const { config } = facts({ ...tiny, native_context: 16_384, rope: { ...rope, max_positions: 16_384 } })
     const proposed = (on: HostClass) => refused(preview(requested, [on], { ...of(), config })).remedy.message
     assert.notInclude(proposed(small), "yarn")
-    assert.include(proposed(h100), "or extend it with yarn (factor 4)")
+    assert.include(proposed(h100), "or extend the model's context with yarn (factor 4)")
     // A context that is short enough stays.
     assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
     assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)

@@ -30,7 +30,7 @@ const refusalOf = (of: RepositoryFacts, hostClasses: ReadonlyArray<HostClass>, r
 }
 
 describe("the remedy for an unsupported model", () => {
-  const operator = "Ask the cluster's operator for real GPUs with the runtime vllm or sglang."
+  const operator = "Ask the cluster administrator for real GPUs with the runtime vllm or sglang."
   const cases: ReadonlyArray<readonly [why: string, of: RepositoryFacts, hostClass: HostClass, remedy: string]> = [
     ["an activation that the others have", facts(gelu), processor, operator],
     ["a scaling of positions that the others have", facts(dynamic), processor, operator],
@@ -63,7 +63,7 @@ describe("the remedy for an unsupported model", () => {
     const { remedy } = refusalOf(facts({ quantization: "mxfp4", quantization_scheme: {} }), [t4])
     assert.match(
       remedy.message,
-      /^Choose a checkpoint of one of these quantizations: .*\bnone\b.*, or ask the cluster's operator for other GPUs with the runtime vllm or sglang\.$/
+      /^Choose a checkpoint of one of these quantizations: .*\bnone\b.*, or ask the cluster administrator for other GPUs with the runtime vllm or sglang\.$/
     )
     assert.notInclude(remedy.message, "mxfp4")
   })

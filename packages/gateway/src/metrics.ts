@@ -16,7 +16,7 @@ export const gatewayMetrics = {
     "histogram",
     ["endpoint", "status"],
     "seconds",
-    "Time from a request's headers to the end of its answer, by endpoint (or other) and class of the status; the status is gone if the caller disconnected first"
+    "Time from a request's headers to the end of its answer, by endpoint (or other) and class of the status; the status is `gone` if the caller disconnected first"
   ),
   inFlight: family("seatrial_gateway_requests_in_flight", "gauge", [], "requests", "Requests in progress"),
   refusals: family(

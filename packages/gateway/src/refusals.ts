@@ -56,10 +56,10 @@ export const insufficientBalance = payment(
   "The organization's prepaid balance is used up. Ask an administrator to record a purchase or to grant a credit."
 )
 export const billingSuspended = payment("billing_suspended", "The organization's billing is suspended. Ask an administrator to resume it.")
-const limitReached = (of: string, period: string) =>
+const limitReached = (of: string, period: "day" | "month") =>
   payment(
     "spend_limit_reached",
-    `The ${of}'s spend limit of the ${period} is used up. Wait until the next ${period} begins (UTC), or ask an administrator to raise the limit.`
+    `The ${period === "day" ? "daily" : "monthly"} spend limit of the ${of} is used up. Wait until the next ${period} begins (UTC), or ask an administrator to raise the limit.`
   )
 export const spendLimitReached = {
   organization: { day: limitReached("organization", "day"), month: limitReached("organization", "month") },
@@ -129,10 +129,10 @@ type DoubtfulStart = { readonly waited: number; readonly usual: number } | { rea
 
 const doubtOf = (doubt: DoubtfulStart): string => {
   if ("waited" in doubt) {
-    return `The model has no engine: its start has taken ${doubt.waited} seconds instead of ${doubt.usual} and may be failing. Try again later, or ask the owner of the model.`
+    return `The model's engine has been starting for ${doubt.waited} seconds (usually ${doubt.usual}) and may be failing. Try again later, or ask the owner of the model.`
   }
   const next = doubt.next === null ? "It is starting again" : `It starts again in ${doubt.next} seconds`
-  return `The model's engine does not start: it has failed ${doubt.ends} ${doubt.ends === 1 ? "time" : "times"} before it was ready. ${next}. Try again later, or ask the owner of the model.`
+  return `The model's engine does not start: it failed ${doubt.ends} ${doubt.ends === 1 ? "time" : "times"} during startup. ${next}. Try again later, or ask the owner of the model.`
 }
 
 /** `retryAfter`: seconds until the engine may be ready. */

@@ -123,7 +123,7 @@ const openRange = async (send: Send, url: string, from: number, to: number | nul
   const range = response.status === 206 ? partialRange(response, body, from, to) : completeRange(response, body)
   if (range !== null) return { ...range, requests }
   await body.cancel()
-  throw unavailable("The model hub sends other bytes than were asked for.")
+  throw unavailable("The model hub returned other bytes than requested.")
 }
 
 /** Connects to the hub with `token`, which is sent to the hub's own origin only. */

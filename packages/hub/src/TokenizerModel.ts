@@ -142,20 +142,20 @@ export class TokenizerModel {
   #vocabProblem(kind: Kind): string | null {
     const wanted = kind === "Unigram" ? "list" : "object"
     if (this.vocab === "none") return "no model.vocab"
-    if (this.vocab !== wanted) return `a model.vocab that is no ${wanted}, as a model of the type ${kind} has it`
+    if (this.vocab !== wanted) return `a model.vocab that is not ${wanted === "list" ? "a list" : "an object"}, which the type ${kind} requires`
     if (this.#wrongEntry === null) return null
     return wanted === "list" ? `no piece with its score in model.vocab[${this.#wrongEntry}]` : `no id of ${this.#wrongEntry} in model.vocab`
   }
 
   #mergesProblem(): string | null {
     if (this.merges === "none") return "no model.merges, which a model of the type BPE needs"
-    if (this.merges !== "list") return "a model.merges that is no list"
+    if (this.merges !== "list") return "a model.merges that is not a list"
     if (this.#noPair !== null && this.#noText !== null)
       return `no pair of tokens in model.merges[${Math.max(this.#noPair, this.#noText)}], or its pairs in two forms`
     const prefix = this.#members.get("continuing_subword_prefix") ?? ""
     if (this.#latePrefix && prefix !== "") return null
     if (this.#wrongMerge !== null) return this.#wrongMerge
-    return this.#tokens.covers(this.#awaited) ? null : "model.merges that use or make a token that its vocabulary has not"
+    return this.#tokens.covers(this.#awaited) ? null : "model.merges that use or produce a token that is not in its vocabulary"
   }
 
   #unknownProblem(): string | null {
@@ -177,6 +177,6 @@ export class TokenizerModel {
 
   #needs(token: string): void {
     if (this.vocab === "none") this.#awaited.add(token)
-    else if (!this.#tokens.has(token)) this.#wrongMerge ??= `model.merges that use or make ${quoted(token)}, which its vocabulary has not`
+    else if (!this.#tokens.has(token)) this.#wrongMerge ??= `model.merges that use or produce ${quoted(token)}, which is not in its vocabulary`
   }
 }

@@ -48,7 +48,7 @@ const readTensors = Effect.fnUntraced(function* (connection: HubConnection, { co
   const beginning = Math.min(file.size, firstRead)
   const first = file.size === 0 ? new Uint8Array() : yield* connection.readInto(url, 0, beginning - 1, () => collect(beginning))
   const length = yield* Effect.fromResult(headerLength(first, file.size, file.path))
-  if (length > maxHeaderBytes) return yield* new Unreadable({ reason: `${file.path} states a header of more than ${maxHeaderBytes} bytes.` })
+  if (length > maxHeaderBytes) return yield* new Unreadable({ reason: `${file.path} has a header of more than ${maxHeaderBytes} bytes.` })
   const rest = 8 + length - first.length
   const more = rest > 0 ? yield* connection.readInto(url, first.length, 7 + length, () => collect(rest)) : new Uint8Array()
   const header = Buffer.concat([first.subarray(8, Math.min(first.length, 8 + length)), more])

@@ -73,7 +73,7 @@ const indifferent = new Set([
 const unapplied: ReadonlyMap<string, string> = new Map(
   Object.entries({
     use_dora: "DoRA (use_dora)",
-    modules_to_save: "whole modules beside its low-rank pairs (modules_to_save)",
+    modules_to_save: "complete modules in addition to its low-rank pairs (modules_to_save)",
     lora_bias: "biases (lora_bias)",
     trainable_token_indices: "tokens of its own (trainable_token_indices)",
     target_parameters: "parameters that are no linear modules (target_parameters)",

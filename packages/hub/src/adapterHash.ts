@@ -47,7 +47,7 @@ export const hashAdapter = Effect.fnUntraced(function* <E>(
   read: (from: number, to: number) => Effect.Effect<Uint8Array, E>
 ) {
   const pieces = piecesOf(tensors)
-  if (pieces.length > maxPieces) return yield* new Unreadable({ reason: "The adapter's tensors lie in no order that can be read." })
+  if (pieces.length > maxPieces) return yield* new Unreadable({ reason: "The adapter's tensors are stored in an order that takes too many reads." })
   const hash = createHash("sha256")
   let next = 0
   let piece = { from: 0, to: 0, bytes: new Uint8Array() }

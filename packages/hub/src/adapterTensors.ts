@@ -20,7 +20,7 @@ const decodeEntries = Schema.decodeUnknownOption(Schema.Record(Schema.String, En
 export const adapterTensors = (header: Readonly<Record<PropertyKey, unknown>>): Result.Result<ReadonlyArray<AdapterTensor>, Unreadable> => {
   const { __metadata__: _, ...entries } = header
   return Option.match(decodeEntries(entries), {
-    onNone: () => Result.fail(new Unreadable({ reason: "The adapter's header describes a tensor in a way that no engine takes." })),
+    onNone: () => Result.fail(new Unreadable({ reason: "The adapter's header has an invalid description of a tensor." })),
     onSome: (known) =>
       Result.succeed(
         Object.entries(known)
@@ -171,7 +171,7 @@ const layerProblem = ({ A, module }: Pair, config: AdapterConfig): string | null
   const layer = unnamedLayer(config, module)
   if (layer === undefined) return null
   const layerList = config.layers.join(", ")
-  return `Its tensor ${shown(A.name)} adapts layer ${layer}; layers_to_transform names ${layerList.length > 80 ? `${config.layers.length} others` : layerList} alone, which engines do not heed.`
+  return `Its tensor ${shown(A.name)} adapts layer ${layer}; layers_to_transform lists only ${layerList.length > 80 ? `${config.layers.length} others` : layerList}, and engines ignore that setting.`
 }
 
 const rankProblem = ({ A, B, inner, input, module, output, rank }: Pair, config: AdapterConfig): string | null => {
@@ -242,7 +242,7 @@ export const checkAdapter = (config: AdapterConfig, tensors: ReadonlyArray<Adapt
     const pairs = yield* pairsOf(config, halves, base)
     const leaves = new Set(pairs.map(({ module }) => leafOf(module)))
     const stray = strayTarget(config, leaves)
-    if (stray !== undefined) return yield* fail(`Its tensors adapt ${stray}, which target_modules does not name.`)
+    if (stray !== undefined) return yield* fail(`Its tensors adapt ${stray}, which is not in target_modules.`)
     return {
       rank: pairs.reduce((highest, { rank }) => Math.max(highest, rank), 0),
       uniform: Object.keys(config.rankPattern).length === 0 && Object.keys(config.alphaPattern).length === 0,

@@ -71,7 +71,7 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
   const value = parse(name === "generation_config.json" ? generationOf(text) : jsonOfPython(text))
   if (value === undefined) return fail(`${name} is not valid JSON.`)
   if (!Predicate.isObject(value)) return fail(`${name} is not a JSON object.`)
-  if (Object.keys(value).length !== measures.members) return fail(`${name} names something twice.`)
+  if (Object.keys(value).length !== measures.members) return fail(`${name} has a duplicate member.`)
   const float = name === "config.json" ? floatSize(text) : null
   return float === null ? Result.succeed(value) : fail(float)
 }
@@ -101,7 +101,7 @@ const parse = (text: string): unknown => {
  */
 export const parseJson = (bytes: Uint8Array): unknown => {
   const { depth, values } = measure(bytes)
-  if (depth > maxDepth || values > maxValues) throw new Unreadable({ reason: "The model hub describes the repository at too great a length." })
+  if (depth > maxDepth || values > maxValues) throw new Unreadable({ reason: "The model hub's description of the repository is too long." })
   const text = textOf(bytes)
   return text === undefined ? undefined : parse(text)
 }

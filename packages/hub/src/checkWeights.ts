@@ -21,7 +21,7 @@ export interface CheckOptions {
  */
 export const checkWeights = Effect.fn("checkWeights")(function* ({ commit, directory, manifest, repo, verify }: CheckOptions) {
   const stored = yield* storedFiles(directory, repo, commit, manifest)
-  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
+  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no complete copy of ${repo} at ${commit.slice(0, 7)}.` })
   const files = stored.value
   const threads = yield* makeCopyThreads(
     files.length,
@@ -32,6 +32,6 @@ export const checkWeights = Effect.fn("checkWeights")(function* ({ commit, direc
   if (wrong === undefined) return files.length
   const which = rest.length === 0 ? `${wrong.path} of` : `${wrong.path} and ${rest.length} more files of`
   return yield* new WeightsMismatch({
-    detail: `In the weights store ${which} ${repo} at ${commit.slice(0, 7)} ${rest.length === 0 ? "is" : "are"} no longer what was downloaded.`
+    detail: `${which} ${repo} at ${commit.slice(0, 7)} in the weights store ${rest.length === 0 ? "has" : "have"} changed since the download.`
   })
 }, Effect.scoped)

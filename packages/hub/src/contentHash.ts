@@ -44,7 +44,8 @@ export const verified = <A>(file: RepositoryFile, sink: Sink<A>): Sink<A> => {
       complete.push(chunk)
     },
     end: () => {
-      if (hash.digest("hex") !== expectedHash(file)) throw new HubUnavailable({ message: `The model hub sends a ${file.path} that differs from the commit.` })
+      if (hash.digest("hex") !== expectedHash(file))
+        throw new HubUnavailable({ message: `The model hub returned a ${file.path} that differs from the commit.` })
       return complete.end()
     }
   }

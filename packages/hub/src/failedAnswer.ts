@@ -8,7 +8,7 @@ const aboutRepository = new Set([400, 401, 403, 404, 410, 416, 451])
 export const failedAnswer = (status: number, headers: Headers): HubAnswer | HubUnavailable => {
   const wait = retryAfter(headers)
   const pause = wait === null ? {} : { retryAfter: wait }
-  if (status === 429) return new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
+  if (status === 429) return new HubUnavailable({ message: "The model hub limits requests. Try again later.", ...pause })
   // Only these statuses describe a repository. Any other status comes from a proxy or from a server that is not a hub.
   if (!aboutRepository.has(status)) return new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
   const disabled = headers.get("x-error-code") === "DisabledRepo" || headers.get("x-error-message") === "Access to this resource is disabled."

@@ -256,7 +256,7 @@ const refusedCache = (reader: ConfigReader, modelType: string): UnsupportedArchi
   if (key === undefined) return null
   const subject = key === null ? `config.json is of the type ${modelType}` : `config.json is of the type ${modelType} and has ${key}`
   return new UnsupportedArchitecture({
-    reason: `${subject}: beside keys and values its layers keep caches of their own, whose sizes are not known here.`
+    reason: `${subject}: its layers have caches in addition to keys and values, and Seatrial cannot compute their memory.`
   })
 }
 
@@ -264,10 +264,12 @@ const refusedCache = (reader: ConfigReader, modelType: string): UnsupportedArchi
 const refusedMember = (reader: ConfigReader): UnsupportedArchitecture | null => {
   const isSet = (value: unknown) => (Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false)
   const unknown = ["cross_attention_layers", "compress_ratios", "compress_rates", "is_encoder_decoder"].find((key) => isSet(reader.value(key)))
-  if (unknown !== undefined) return new UnsupportedArchitecture({ reason: `config.json has ${unknown}: what its layers keep of a sequence is not known here.` })
+  if (unknown !== undefined) return new UnsupportedArchitecture({ reason: `config.json has ${unknown}: Seatrial cannot compute the memory of its caches.` })
   const loop = loops.find((key) => typeof reader.value(key) === "number" && reader.value(key) !== 1)
   if (loop === undefined) return null
-  return new UnsupportedArchitecture({ reason: `config.json has ${loop}: what its layers keep each time that they run is not known here.` })
+  return new UnsupportedArchitecture({
+    reason: `config.json has ${loop}: its layers run several times, and Seatrial cannot compute the memory of their caches.`
+  })
 }
 
 /** Families whose layers are all of one kind, whatever the configuration states. */

@@ -125,7 +125,8 @@ const indexByLayer = (reader: ConfigReader, modelType: string): Read<((layer: nu
     if (sparse === null || width === null || layers === null)
       return yield* Result.fail(
         new UnsupportedArchitecture({
-          reason: "config.json does not state sparse_index_dim and sparse_attention_freq in sparse_attention_config: what its index keeps is not known here."
+          reason:
+            "config.json does not state sparse_index_dim and sparse_attention_freq in sparse_attention_config: Seatrial cannot compute the memory of its index."
         })
       )
     const withoutValue = (yield* sparse.counts(limits.layers, "sparse_disable_index_value")) ?? []

@@ -86,13 +86,13 @@ const headProblem = (
   textType: string,
   { head_dim, hidden_size, num_attention_heads }: Pick<ModelSizes, "head_dim" | "hidden_size" | "num_attention_heads">
 ): string | null => {
-  if (head_dim < 1) return "config.json gives num_attention_heads as something else than at most the hidden size."
+  if (head_dim < 1) return "num_attention_heads in config.json must be at most the hidden size."
   // Their classes require it even if the head size is given.
   if (dividedTypes.has(textType) && hidden_size % num_attention_heads !== 0)
     return `config.json gives ${num_attention_heads} attention heads, which do not divide the hidden size of ${hidden_size}: no engine starts with it.`
   // Transformers accepts test models with at most four values per head.
   if (rotatedTypes.has(textType) && head_dim > 4 && head_dim % 2 === 1 && !rotatesPart(reader))
-    return `config.json gives attention heads of ${head_dim} values, an odd number: positions turn two at a time, and no engine starts with it.`
+    return `config.json gives attention heads of ${head_dim} values, an odd number: rotary position embeddings need an even number, and no engine starts with it.`
   return null
 }
 

@@ -252,7 +252,7 @@ class HeadersRead {
   #take({ path }: RepositoryFile, header: Header): string | null {
     const placed = this.#names.hold(header.names, this.#numbers.get(path) ?? 0)
     if (placed === null) return `${path} holds a tensor twice, or one that belongs to another file.`
-    if (placed < (this.#source.index?.files.get(path)?.tensors ?? 0)) return `The index places tensors in ${path} which that file does not hold.`
+    if (placed < (this.#source.index?.files.get(path)?.tensors ?? 0)) return `The index lists tensors that ${path} does not contain.`
     this.groups.addAll(header.groups.values())
     return null
   }

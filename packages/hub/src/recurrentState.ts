@@ -147,6 +147,6 @@ export const recurrentState = (
       if (state !== null) return state
     }
     return yield* Result.fail(
-      new UnsupportedArchitecture({ reason: "config.json has recurrent layers whose state is not described in a way that is known here." })
+      new UnsupportedArchitecture({ reason: "config.json has recurrent layers of an unknown form: Seatrial cannot compute the memory of their state." })
     )
   })

@@ -6,7 +6,7 @@ import { HubUnavailable } from "./failures.ts"
 const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "").toLowerCase()
 
 const refused = () =>
-  new HubUnavailable({ message: "The model hub redirects to an address inside a private network (HUB_REDIRECT_HOSTS names those that it may)." })
+  new HubUnavailable({ message: "The model hub redirects to an address inside a private network. To permit it, add the host to HUB_REDIRECT_HOSTS." })
 
 /** Resolves a host from a redirect of the hub, and rejects private addresses. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {

@@ -59,26 +59,26 @@ interface TokenTerms {
 }
 
 const callerTerms: TokenTerms = {
-  noConnection: "the user whose API key asks has no connection to the hub",
-  token: "hub token of the user whose API key asks",
-  reader: "the user whose API key asks",
-  connect: "connect a hub token that may read it to that user (`seatrial admin hub-connections set`)",
-  connectBriefly: "connect a hub token that may read it to that user",
-  replace: "Connect a new hub token to that user (`seatrial admin hub-connections set`)",
-  connectAccount: "connect the token of an account that has it"
+  noConnection: "the user who owns this API key has no connection to the hub",
+  token: "hub token of the user who owns this API key",
+  reader: "the user who owns this API key",
+  connect: "store a hub token that can read the repository for that user (`seatrial admin hub-connections set`)",
+  connectBriefly: "store a hub token that can read it for that user",
+  replace: "Store a new hub token for that user (`seatrial admin hub-connections set`)",
+  connectAccount: "store the token of an account that has access"
 }
 
 const organizationTerms = (organization: string): TokenTerms => {
   const set = `seatrial admin hub-connections set --org ${organization} --email ...`
-  const connect = `connect a hub token that may read it to a user and share it (\`${set}\`, then \`seatrial admin hub-connections share --org ${organization} --email ...\`)`
+  const connect = `store a hub token that can read the repository for a user and share it (\`${set}\`, then \`seatrial admin hub-connections share --org ${organization} --email ...\`)`
   return {
     noConnection: `the organization ${organization} shares no hub token with applied objects`,
     token: `hub token that the organization ${organization} shares`,
-    reader: `the applied objects of ${organization}, which use the hub token that the organization shares, or no token if it shares none`,
+    reader: `the applied objects of ${organization}. They use the hub token that the organization shares, or no token if it shares none`,
     connect,
     connectBriefly: connect,
-    replace: `Connect a new hub token to the user whose token is shared (\`${set}\`)`,
-    connectAccount: `connect and share the token of an account that has it (\`seatrial admin hub-connections set\` and \`share --org ${organization} --email ...\`)`
+    replace: `Store a new hub token for the user whose token is shared (\`${set}\`)`,
+    connectAccount: `store and share the token of an account that has access (\`seatrial admin hub-connections set\` and \`share --org ${organization} --email ...\`)`
   }
 }
 
@@ -86,20 +86,20 @@ const termsFor = RefusalAudience.$match({ ApiCaller: () => callerTerms, AppliedO
 
 /** A text that looks like an abbreviated commit but is too short to search for. */
 const shortCommit = /^[0-9a-f]{4,6}$/i
-const beginningOfCommit = /^[0-9a-f]{7,39}$/i
+const startOfCommit = /^[0-9a-f]{7,39}$/i
 
 const revisionRemedy = (ref: string): string => {
-  if (shortCommit.test(ref)) return "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
-  return beginningOfCommit.test(ref)
-    ? "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
-    : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+  if (shortCommit.test(ref)) return "Choose a branch or tag that the repository has, or a commit by at least its first seven digits."
+  return startOfCommit.test(ref)
+    ? "Use the full commit. Short commits are found only among the newest 300 commits of main and the commits that branches and tags point to."
+    : "Choose a branch, tag or commit that the repository has, or leave ref out for its default branch."
 }
 
 /** What to do about a repository that cannot be served in its current layout. */
 const layoutRemedies = {
-  model: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
+  model: "Choose a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
   adapter:
-    "Name a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+    "Choose a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
 } as const
 
 /** Maximum number of licenses in a message: a card may list thousands. */
@@ -107,13 +107,17 @@ const maxNamedLicenses = 5
 /** Maximum number of allowed licenses in a remedy. */
 const maxNamedAllowed = 40
 
+const noLicense = "The repository states no license, and this installation refuses such repositories."
+
 const describeLicenses = (names: ReadonlyArray<string>): string => {
-  if (names.length === 0) return "The repository states no license, which"
   const further = names.length > maxNamedLicenses ? ` and ${names.length - maxNamedLicenses} more` : ""
-  return `The license ${names.slice(0, maxNamedLicenses).join(", ")}${further}`
+  return `${names.slice(0, maxNamedLicenses).join(", ")}${further}`
 }
 
-const otherRepository = "Name another repository with this model."
+/** The subject of a sentence that is true of at least one of the licenses. */
+const oneOf = (names: ReadonlyArray<string>): string => `${names.length === 1 ? "The license" : "One of the licenses"} ${describeLicenses(names)}`
+
+const otherRepository = "Choose another repository that has this model."
 
 type Texts = { readonly [Tag in RefusalReason["_tag"]]?: (reason: Extract<RefusalReason, { readonly _tag: Tag }>) => RefusalText }
 
@@ -126,7 +130,7 @@ const tokenTexts = ({ connect, connectAccount, connectBriefly, noConnection, rea
     }),
     RepositoryNotFound: ({ hasToken, repo }) => ({
       message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to ${reader}.`,
-      remedy: `Check the owner and the name; ${hasToken ? "a private repository needs a token that may read it" : `for a private repository ${connectBriefly}`}.`
+      remedy: `Check the owner and the name; ${hasToken ? "a private repository needs a token that can read it" : `for a private repository ${connectBriefly}`}.`
     }),
     TokenNotAccepted: () => ({ message: `The hub does not accept the ${token}: it was revoked, or has expired.`, remedy: `${replace}.` }),
     TokenNotAllowed: ({ repo }) => ({
@@ -147,39 +151,47 @@ const repositoryTexts = {
     remedy: revisionRemedy(ref)
   }),
   FileMissing: ({ commit, repo }) => ({
-    message: `The model hub lists a file of ${repo} at commit ${commit} that it does not have there.`,
+    message: `The model hub lists a file of ${repo} at commit ${commit} that it cannot deliver.`,
     remedy: layoutRemedies.model
   }),
   UnsupportedFormat: ({ kind, problem }) => ({ message: problem, remedy: layoutRemedies[kind] }),
   UnsupportedArchitecture: ({ problem }) => ({
     message: problem,
-    remedy: "Name a repository of a decoder model for text in the layout of Transformers."
+    remedy: "Choose a repository of a decoder model for text in the layout of Transformers."
   }),
   AdapterOfAdapter: ({ repo }) => ({
     message: `${repo} is an adapter itself: adapters of adapters are not served.`,
-    remedy: "Name a repository with the adapters merged into their base."
+    remedy: "Choose a repository with the adapters merged into their base."
   }),
   RemoteCode: ({ file }) => ({
     message: `${file} asks for Python from the repository (auto_map), which is never run.`,
-    remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+    remedy: "Choose a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
   }),
   UnreadProcessor: ({ file, unread }) => ({
-    message: `The repository brings ${file.slice(0, 200)} for its processor, and ${unread} was not read; Python from a repository is never run.`,
-    remedy: "Name a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
+    message: `${file.slice(0, 200)} contains processor code, and Seatrial could not read ${unread}. Python from a repository is never run.`,
+    remedy: "Choose a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
   })
 } satisfies Texts
 
 const licenseTexts = {
   LicenseDenied: ({ licenses }) => ({
-    message: `${describeLicenses(licenses)} is on this installation's list of refused licenses.`,
+    message: licenses.length === 0 ? noLicense : `${oneOf(licenses)} is on this installation's list of refused licenses.`,
     remedy: "Choose a model under another license, or ask the installation's administrators."
   }),
   LicenseNotAccepted: ({ licenses, repo }) => ({
-    message: `${describeLicenses(licenses)} must be accepted by an administrator of this installation, and was not accepted for ${repo}.`,
-    remedy: `Ask an administrator to read the license and to add ${repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
+    message:
+      licenses.length === 0
+        ? `The repository states no license. An administrator of this installation must accept such a repository, and did not accept ${repo}.`
+        : `${oneOf(licenses)} must be accepted by an administrator of this installation, and was not accepted for ${repo}.`,
+    remedy: `Ask an administrator to ${licenses.length === 0 ? "" : "read the license and to "}add ${repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
   }),
   LicenseNotAllowed: ({ allowed, licenses }) => ({
-    message: `${describeLicenses(licenses)} is not on this installation's list of allowed licenses.`,
+    message:
+      licenses.length === 0
+        ? noLicense
+        : licenses.length === 1
+          ? `The license ${describeLicenses(licenses)} is not on this installation's list of allowed licenses.`
+          : `None of the licenses ${describeLicenses(licenses)} is on this installation's list of allowed licenses.`,
     remedy: `Choose a model under one of these licenses, or ask the installation's administrators: ${allowed.slice(0, maxNamedAllowed).join(", ")}.`
   })
 } satisfies Texts
@@ -191,7 +203,7 @@ const textOf = (reason: RefusalReason, terms: TokenTerms): RefusalText =>
     ...licenseTexts,
     BaseRefused: ({ adapter, base }) => {
       const { message, remedy } = textOf(base, terms)
-      return { message: `${adapter}, its base. ${message}`, remedy }
+      return { message: `${adapter}. Its base is refused: ${message}`, remedy }
     }
   })
 

@@ -64,7 +64,7 @@ const decodeRefs = Schema.decodeUnknownOption(Schema.Struct({ branches: Referenc
 const isRepoName = Schema.is(RepoName)
 const isCommit = Schema.is(Commit)
 
-const notUnderstood = new HubUnavailable({ message: "The model hub describes the repository in a way that is not understood." })
+const notUnderstood = new HubUnavailable({ message: "The model hub's description of the repository has an unknown format." })
 
 /** The files of a root by path, or the problem with their list. */
 const rootOf = (files: Iterable<RepositoryFile>): ReadonlyMap<string, RepositoryFile> | Unreadable => {

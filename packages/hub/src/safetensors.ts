@@ -48,8 +48,8 @@ const maxNotes = 100_000
 export const headerLength = (first: Uint8Array, size: number, file: string): Result.Result<number, Unreadable> => {
   if (first.length < 8 || size < 10) return Result.fail(new Unreadable({ reason: `${file} is too short to be a safetensors file.` }))
   const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true)
-  if (length < 2n || length + 8n > BigInt(size)) return Result.fail(new Unreadable({ reason: `${file} states a header that does not lie within the file.` }))
-  if (length > BigInt(maxHeaderBytes)) return Result.fail(new Unreadable({ reason: `${file} states a header of more than ${maxHeaderBytes} bytes.` }))
+  if (length < 2n || length + 8n > BigInt(size)) return Result.fail(new Unreadable({ reason: `${file} has an invalid header length.` }))
+  if (length > BigInt(maxHeaderBytes)) return Result.fail(new Unreadable({ reason: `${file} has a header of more than ${maxHeaderBytes} bytes.` }))
   return Result.succeed(Number(length))
 }
 
@@ -201,16 +201,16 @@ class HeaderVisitor implements JsonVisitor {
 
   name(name: string, depth: number): void {
     if (depth === 1) this.#nameEntry(name)
-    else if (depth === 2 && !this.#inMetadata && !this.#entry.begin(name)) this.#fail("names something twice")
+    else if (depth === 2 && !this.#inMetadata && !this.#entry.begin(name)) this.#fail("has a duplicate member")
   }
 
   #nameEntry(name: string): void {
     this.#inMetadata = name === "__metadata__"
     if (!this.#inMetadata) {
-      if (!this.#tensor.read(name)) this.#fail("names a tensor in characters that no engine takes")
+      if (!this.#tensor.read(name)) this.#fail("names a tensor in characters that no engine accepts")
       return
     }
-    if (this.#hasMetadata) this.#fail("names something twice")
+    if (this.#hasMetadata) this.#fail("has a duplicate member")
     this.#hasMetadata = true
   }
 
@@ -223,7 +223,7 @@ class HeaderVisitor implements JsonVisitor {
   }
 
   #malformed(): never {
-    return this.#fail(this.#inMetadata ? "has malformed metadata" : `describes the tensor ${this.#tensor.text.slice(0, 80)} in a way that no engine takes`)
+    return this.#fail(this.#inMetadata ? "has malformed metadata" : `has an invalid description of the tensor ${this.#tensor.text.slice(0, 80)}`)
   }
 
   #endTensor(): void {

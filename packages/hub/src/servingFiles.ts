@@ -50,7 +50,7 @@ export const tooLargeFiles = (files: ReadonlyArray<RepositoryFile>): string | nu
     if (weightsPattern.test(path) || indexPattern.test(path)) continue
     if (size > maxFileBytes) return `${path} is larger than ${maxFileBytes} bytes.`
     together += size
-    if (together > maxTotalBytes) return `The files beside the weights are larger than ${maxTotalBytes} bytes together.`
+    if (together > maxTotalBytes) return `The files other than weights are larger than ${maxTotalBytes} bytes together.`
   }
   return null
 }

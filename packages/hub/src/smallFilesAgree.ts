@@ -9,7 +9,7 @@ const isNamed = Schema.is(Schema.Array(Schema.Struct({ name: Schema.String, temp
 /** The first end-of-turn id outside of the vocabulary, as a sentence; null if all are valid. */
 const endProblem = (file: string, value: unknown, rows: number): string | null => {
   if (!Predicate.isNotNullish(value)) return null
-  if (!isIds(value)) return `${file} gives eos_token_id as something else than a token's id or a list of such.`
+  if (!isIds(value)) return `eos_token_id in ${file} must be a token's id or a list of such ids.`
   const outside = (typeof value === "number" ? [value] : value).find((id) => id < 0 || id >= rows)
   return outside === undefined ? null : `${file} gives the eos_token_id ${outside}, and the vocabulary has ${rows} tokens.`
 }
@@ -42,11 +42,12 @@ const cacheImplementations = new Set([
  * (`GenerationConfig.validate`), as a sentence; null if there is none.
  */
 const generationProblem = ({ cache_implementation: cache = null, early_stopping: stopping = null, max_new_tokens: most = null }: Json): string | null => {
-  const problem = (what: string) => `generation_config.json gives ${what}; no engine starts with it.`
-  if (most !== null && !(typeof most === "number" && most > 0)) return problem("max_new_tokens as something else than a number above 0")
-  if (![null, true, false, 0, 1, "never"].some((known) => known === stopping)) return problem('early_stopping as something else than true, false or "never"')
+  const problem = (what: string) => `${what}; otherwise no engine starts.`
+  if (most !== null && !(typeof most === "number" && most > 0)) return problem("max_new_tokens in generation_config.json must be a number above 0")
+  if (![null, true, false, 0, 1, "never"].some((known) => known === stopping))
+    return problem('early_stopping in generation_config.json must be true, false or "never"')
   if (cache !== null && !(typeof cache === "string" && cacheImplementations.has(cache)))
-    return problem("a cache_implementation that Transformers does not know")
+    return problem("cache_implementation in generation_config.json must be one that Transformers knows")
   return null
 }
 
@@ -70,7 +71,7 @@ const missingEnd = (files: SmallFiles): string | null =>
     : null
 
 const templateProblem = ({ tokenizerConfig }: SmallFiles): string | null =>
-  isTemplate(tokenizerConfig.chat_template) ? null : "tokenizer_config.json gives chat_template as something else than a text or a list of named ones."
+  isTemplate(tokenizerConfig.chat_template) ? null : "chat_template in tokenizer_config.json must be a text or a list of named templates."
 
 const tokenProblem = ({ tokenizer }: SmallFiles, rows: number): string | null =>
   tokenizer !== null && tokenizer.highest >= rows ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.` : null

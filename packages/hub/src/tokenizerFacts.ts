@@ -116,12 +116,12 @@ class TokenizerVisitor implements JsonVisitor {
 
   #nameMember(name: string): void {
     this.#first = name
-    if (name !== "model" && name !== "added_tokens" && !isSmallPart(name)) this.#problem ??= `the member ${name.slice(0, 64)}, which none has,`
+    if (name !== "model" && name !== "added_tokens" && !isSmallPart(name)) this.#problem ??= `an unknown member ${name.slice(0, 64)}`
   }
 
   #listAdded(isList: boolean): void {
     this.#listsAdded = true
-    if (!isList) this.#problem ??= "added_tokens that are no list"
+    if (!isList) this.#problem ??= "added_tokens that are not a list"
   }
 
   #isEntry(): boolean {

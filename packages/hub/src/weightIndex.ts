@@ -69,7 +69,7 @@ class IndexVisitor implements JsonVisitor {
     if (depth === 1) {
       this.#inMap = name === "weight_map"
       this.#inMetadata = name === "metadata"
-      if (this.#inMap && this.hasMap) this.#fail("names something twice")
+      if (this.#inMap && this.hasMap) this.#fail("has a duplicate member")
       this.hasMap ||= this.#inMap
     } else if (depth === 2 && this.#inMap) this.#tensor = name
     this.#inTotal = depth === 2 && this.#inMetadata && name === "total_size"
@@ -86,9 +86,9 @@ class IndexVisitor implements JsonVisitor {
   /** Places the current tensor in a file. */
   #place(file: string): void {
     const placed = this.files.get(file) ?? this.#addFile(file)
-    if (!this.#tensorName.read(this.#tensor)) this.#fail("names a tensor in characters that no engine takes")
+    if (!this.#tensorName.read(this.#tensor)) this.#fail("names a tensor in characters that no engine accepts")
     if (++this.#tensors > maxTensors) this.#fail(`names more than ${maxTensors} tensors`)
-    if (!this.names.place(this.#tensorName, placed.number)) this.#fail("names something twice")
+    if (!this.names.place(this.#tensorName, placed.number)) this.#fail("has a duplicate member")
     placed.tensors++
     placed.nameBytes += this.#tensor.length
     const { size } = placed.groups
@@ -97,7 +97,7 @@ class IndexVisitor implements JsonVisitor {
   }
 
   #addFile(file: string): Placed {
-    if (!this.#listed.has(file)) this.#fail("names files that do not lie beside it")
+    if (!this.#listed.has(file)) this.#fail("names files that are not in its folder")
     if (this.files.size === maxShards) this.#fail(`names more than ${maxShards} weight files`)
     const placed: Placed = { number: this.files.size + 1, tensors: 0, nameBytes: 0, groups: new TensorGroups() }
     this.files.set(file, placed)

@@ -35,7 +35,7 @@ const attentionModules = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_p
 const denseModules = ["mlp.gate_proj", "mlp.up_proj"]
 const norms = ["input_layernorm.weight", "post_attention_layernorm.weight"]
 
-const contradiction = (what: string) => Result.fail(new Unreadable({ reason: `The weights are not those that config.json describes: ${what}.` }))
+const contradiction = (what: string) => Result.fail(new Unreadable({ reason: `The weights do not match config.json: ${what}.` }))
 
 /** Truncates a tensor's name for a message. */
 const shown = (name: string) => name.slice(0, 160)

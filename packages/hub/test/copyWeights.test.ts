@@ -164,7 +164,7 @@ describe("a node's copy of the weights", () => {
       assert.match(lost._tag === "WeightsAbsent" ? lost.message : "", /has lost model\.safetensors of test\/model at aaaaaaa/)
       listed.set(commit, [])
       const absent = yield* Effect.flip(copy())
-      assert.match(absent._tag === "WeightsAbsent" ? absent.message : "", /no whole copy of test\/model at aaaaaaa/)
+      assert.match(absent._tag === "WeightsAbsent" ? absent.message : "", /no complete copy of test\/model at aaaaaaa/)
       assert.isFalse(existsSync(dirname(copyPath())))
     }).pipe(Effect.scoped)
   )

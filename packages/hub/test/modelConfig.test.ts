@@ -161,7 +161,8 @@ describe("config.json", () => {
   })
 
   it("is refused with an odd head size if positions rotate the whole head", () => {
-    const reason = "config.json gives attention heads of 65 values, an odd number: positions turn two at a time, and no engine starts with it."
+    const reason =
+      "config.json gives attention heads of 65 values, an odd number: rotary position embeddings need an even number, and no engine starts with it."
     const odd = { ...llama, head_dim: 65 }
     for (const config of [odd, { ...llama, hidden_size: 65 * 32 }, { ...odd, model_type: "qwen3" }, { ...odd, rope_parameters: { rope_theta: 1e6 } }])
       assert.deepInclude(refused(config), { _tag: "Unreadable", reason })

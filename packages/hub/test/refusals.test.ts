@@ -13,40 +13,41 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.NoHubConnection({ repo }),
     code: "no_hub_connection",
     caller: {
-      message: "The repository acme/model is gated, and the user whose API key asks has no connection to the hub.",
-      remedy: "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
+      message: "The repository acme/model is gated, and the user who owns this API key has no connection to the hub.",
+      remedy:
+        "Accept the repository's terms on the hub, then store a hub token that can read the repository for that user (`seatrial admin hub-connections set`)."
     },
     object: {
       message: "The repository acme/model is gated, and the organization acme shares no hub token with applied objects.",
       remedy:
-        "Accept the repository's terms on the hub, then connect a hub token that may read it to a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
+        "Accept the repository's terms on the hub, then store a hub token that can read the repository for a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
     }
   },
   {
     reason: RefusalReason.RepositoryNotFound({ repo, hasToken: false }),
     code: "repository_not_found",
     caller: {
-      message: "The hub has no repository acme/model, or does not show it to the user whose API key asks.",
-      remedy: "Check the owner and the name; for a private repository connect a hub token that may read it to that user."
+      message: "The hub has no repository acme/model, or does not show it to the user who owns this API key.",
+      remedy: "Check the owner and the name; for a private repository store a hub token that can read it for that user."
     },
     object: {
       message:
-        "The hub has no repository acme/model, or does not show it to the applied objects of acme, which use the hub token that the organization shares, or no token if it shares none.",
+        "The hub has no repository acme/model, or does not show it to the applied objects of acme. They use the hub token that the organization shares, or no token if it shares none.",
       remedy:
-        "Check the owner and the name; for a private repository connect a hub token that may read it to a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
+        "Check the owner and the name; for a private repository store a hub token that can read the repository for a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
     }
   },
   {
     reason: RefusalReason.RepositoryNotFound({ repo, hasToken: true }),
     code: "repository_not_found",
     caller: {
-      message: "The hub has no repository acme/model, or does not show it to the user whose API key asks.",
-      remedy: "Check the owner and the name; a private repository needs a token that may read it."
+      message: "The hub has no repository acme/model, or does not show it to the user who owns this API key.",
+      remedy: "Check the owner and the name; a private repository needs a token that can read it."
     },
     object: {
       message:
-        "The hub has no repository acme/model, or does not show it to the applied objects of acme, which use the hub token that the organization shares, or no token if it shares none.",
-      remedy: "Check the owner and the name; a private repository needs a token that may read it."
+        "The hub has no repository acme/model, or does not show it to the applied objects of acme. They use the hub token that the organization shares, or no token if it shares none.",
+      remedy: "Check the owner and the name; a private repository needs a token that can read it."
     }
   },
   {
@@ -54,7 +55,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "access_required",
     caller: {
       message: "The hub has disabled the repository acme/model: nobody can read it.",
-      remedy: "Name another repository with this model."
+      remedy: "Choose another repository that has this model."
     }
   },
   {
@@ -62,40 +63,40 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "access_required",
     caller: {
       message: "The hub may not show the repository acme/model for legal reasons (status 451): nobody can read it there.",
-      remedy: "Name another repository with this model."
+      remedy: "Choose another repository that has this model."
     }
   },
   {
     reason: RefusalReason.TokenNotAccepted(),
     code: "access_required",
     caller: {
-      message: "The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired.",
-      remedy: "Connect a new hub token to that user (`seatrial admin hub-connections set`)."
+      message: "The hub does not accept the hub token of the user who owns this API key: it was revoked, or has expired.",
+      remedy: "Store a new hub token for that user (`seatrial admin hub-connections set`)."
     },
     object: {
       message: "The hub does not accept the hub token that the organization acme shares: it was revoked, or has expired.",
-      remedy: "Connect a new hub token to the user whose token is shared (`seatrial admin hub-connections set --org acme --email ...`)."
+      remedy: "Store a new hub token for the user whose token is shared (`seatrial admin hub-connections set --org acme --email ...`)."
     }
   },
   {
     reason: RefusalReason.TokenNotAllowed({ repo }),
     code: "access_required",
     caller: {
-      message: "The hub token of the user whose API key asks may not read acme/model.",
-      remedy: "Ask the repository's owner for access, or connect the token of an account that has it."
+      message: "The hub token of the user who owns this API key may not read acme/model.",
+      remedy: "Ask the repository's owner for access, or store the token of an account that has access."
     },
     object: {
       message: "The hub token that the organization acme shares may not read acme/model.",
       remedy:
-        "Ask the repository's owner for access, or connect and share the token of an account that has it (`seatrial admin hub-connections set` and `share --org acme --email ...`)."
+        "Ask the repository's owner for access, or store and share the token of an account that has access (`seatrial admin hub-connections set` and `share --org acme --email ...`)."
     }
   },
   {
     reason: RefusalReason.FileMissing({ repo, commit }),
     code: "unsupported_format",
     caller: {
-      message: "The model hub lists a file of acme/model at commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa that it does not have there.",
-      remedy: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
+      message: "The model hub lists a file of acme/model at commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa that it cannot deliver.",
+      remedy: "Choose a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
     }
   },
   {
@@ -103,7 +104,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "revision_not_found",
     caller: {
       message: "The repository acme/model has no branch, tag or commit main.",
-      remedy: "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+      remedy: "Choose a branch, tag or commit that the repository has, or leave ref out for its default branch."
     }
   },
   {
@@ -111,7 +112,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "revision_not_found",
     caller: {
       message: "The repository acme/model has no branch, tag or commit abcdef.",
-      remedy: "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
+      remedy: "Choose a branch or tag that the repository has, or a commit by at least its first seven digits."
     }
   },
   {
@@ -119,7 +120,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "revision_not_found",
     caller: {
       message: "The repository acme/model has no branch, tag or commit abcdef0.",
-      remedy: "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
+      remedy: "Use the full commit. Short commits are found only among the newest 300 commits of main and the commits that branches and tags point to."
     }
   },
   {
@@ -127,7 +128,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "revision_not_found",
     caller: {
       message: "The repository acme/model has no branch, tag or commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.",
-      remedy: "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+      remedy: "Choose a branch, tag or commit that the repository has, or leave ref out for its default branch."
     }
   },
   {
@@ -135,7 +136,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "unsupported_format",
     caller: {
       message: "It has no weights.",
-      remedy: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
+      remedy: "Choose a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
     }
   },
   {
@@ -144,7 +145,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     caller: {
       message: "It has no weights.",
       remedy:
-        "Name a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+        "Choose a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
     }
   },
   {
@@ -152,15 +153,15 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "remote_code_required",
     caller: {
       message: "config.json asks for Python from the repository (auto_map), which is never run.",
-      remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+      remedy: "Choose a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
     }
   },
   {
     reason: RefusalReason.UnreadProcessor({ file: "processing_x.py", unread: "processor_config.json" }),
     code: "remote_code_required",
     caller: {
-      message: "The repository brings processing_x.py for its processor, and processor_config.json was not read; Python from a repository is never run.",
-      remedy: "Name a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
+      message: "processing_x.py contains processor code, and Seatrial could not read processor_config.json. Python from a repository is never run.",
+      remedy: "Choose a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
     }
   },
   {
@@ -175,7 +176,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.LicenseDenied({ licenses: [] }),
     code: "license_refused",
     caller: {
-      message: "The repository states no license, which is on this installation's list of refused licenses.",
+      message: "The repository states no license, and this installation refuses such repositories.",
       remedy: "Choose a model under another license, or ask the installation's administrators."
     }
   },
@@ -199,7 +200,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.LicenseDenied({ licenses: ["a", "b", "c", "d", "e", "f", "g"] }),
     code: "license_refused",
     caller: {
-      message: "The license a, b, c, d, e and 2 more is on this installation's list of refused licenses.",
+      message: "One of the licenses a, b, c, d, e and 2 more is on this installation's list of refused licenses.",
       remedy: "Choose a model under another license, or ask the installation's administrators."
     }
   },
@@ -208,7 +209,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "unsupported_architecture",
     caller: {
       message: "It is no decoder.",
-      remedy: "Name a repository of a decoder model for text in the layout of Transformers."
+      remedy: "Choose a repository of a decoder model for text in the layout of Transformers."
     }
   },
   {
@@ -216,7 +217,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "unsupported_format",
     caller: {
       message: "acme/model is an adapter itself: adapters of adapters are not served.",
-      remedy: "Name a repository with the adapters merged into their base."
+      remedy: "Choose a repository with the adapters merged into their base."
     }
   },
   {
@@ -227,14 +228,14 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "access_required",
     caller: {
       message:
-        "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model, its base. The hub token of the user whose API key asks may not read acme/model.",
-      remedy: "Ask the repository's owner for access, or connect the token of an account that has it."
+        "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model. Its base is refused: The hub token of the user who owns this API key may not read acme/model.",
+      remedy: "Ask the repository's owner for access, or store the token of an account that has access."
     },
     object: {
       message:
-        "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model, its base. The hub token that the organization acme shares may not read acme/model.",
+        "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model. Its base is refused: The hub token that the organization acme shares may not read acme/model.",
       remedy:
-        "Ask the repository's owner for access, or connect and share the token of an account that has it (`seatrial admin hub-connections set` and `share --org acme --email ...`)."
+        "Ask the repository's owner for access, or store and share the token of an account that has access (`seatrial admin hub-connections set` and `share --org acme --email ...`)."
     }
   }
 ]

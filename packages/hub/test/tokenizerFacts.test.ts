@@ -58,13 +58,13 @@ describe("a tokenizer.json", () => {
     const within = (step: object) => ({ type: "Sequence", pretokenizers: [{ type: "Digits", individual_digits: true }, step] })
     for (const [value, words] of [
       [{ model: { ...bpe, merges: undefined } }, "no model.merges, which a model of the type BPE needs"],
-      [{ model: { ...bpe, merges: 5 } }, "a model.merges that is no list"],
+      [{ model: { ...bpe, merges: 5 } }, "a model.merges that is not a list"],
       [{ model: { ...bpe, merges: [["a", "b"], 5] } }, "no pair of tokens in model.merges[1], or its pairs in two forms"],
-      [{ model: { ...bpe, merges: [["a", "c"]] } }, 'model.merges that use or make "c", which its vocabulary has not'],
-      [{ model: { merges: ["b a"], type: "BPE", vocab: bpe.vocab } }, "model.merges that use or make a token that its vocabulary has not"],
-      [{ model: { ...bpe, vocab: [["a", 0]] } }, "a model.vocab that is no object, as a model of the type BPE has it"],
+      [{ model: { ...bpe, merges: [["a", "c"]] } }, 'model.merges that use or produce "c", which is not in its vocabulary'],
+      [{ model: { merges: ["b a"], type: "BPE", vocab: bpe.vocab } }, "model.merges that use or produce a token that is not in its vocabulary"],
+      [{ model: { ...bpe, vocab: [["a", 0]] } }, "a model.vocab that is not an object, which the type BPE requires"],
       [{ model: { ...bpe, vocab: { a: "0" } } }, 'no id of "a" in model.vocab'],
-      [{ model: { type: "Unigram", vocab: { a: 0 } } }, "a model.vocab that is no list, as a model of the type Unigram has it"],
+      [{ model: { type: "Unigram", vocab: { a: 0 } } }, "a model.vocab that is not a list, which the type Unigram requires"],
       [{ model: { type: "Unigram", vocab: [["a", 0], ["b"]] } }, "no piece with its score in model.vocab[1]"],
       [{ model: { type: "Unigram", vocab: [["a", 0]], unk_id: 1 } }, "the model.unk_id 1 and 1 pieces"],
       [{ model: { type: "WordLevel", vocab: {} } }, "a model of the type WordLevel with a wrong or no unk_token"],
@@ -74,7 +74,7 @@ describe("a tokenizer.json", () => {
       ],
       [{ model: { type: "Odd", vocab: {} } }, "the model Odd"],
       [{ model: { ...bpe, type: 5 } }, "a model whose type is no text"],
-      [{ model: bpe, added_tokens: {} }, "added_tokens that are no list"],
+      [{ model: bpe, added_tokens: {} }, "added_tokens that are not a list"],
       [{ model: bpe, added_tokens: [{ id: 3, content: "x" }] }, "a wrong or no single_word in added_tokens[0]"],
       [{ model: bpe, pre_tokenizer: { type: "Odd" } }, "the pre_tokenizer Odd"],
       [{ model: bpe, pre_tokenizer: within(within({ type: "Odd" })) }, "the pre_tokenizer.pretokenizers[1].pretokenizers[1] Odd"],
@@ -84,7 +84,7 @@ describe("a tokenizer.json", () => {
       ],
       [{ model: bpe, normalizer: "NFC" }, "a normalizer that is no object"],
       [{ model: bpe, version: "2.0" }, "a wrong version"],
-      [{ model: bpe, vocabulary: 1 }, "the member vocabulary, which none has,"]
+      [{ model: bpe, vocabulary: 1 }, "an unknown member vocabulary"]
     ] as const)
       assert.strictEqual(read(value)?.problem, words)
     for (const name of ["constructor", "__proto__", "toString"])

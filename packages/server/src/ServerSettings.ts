@@ -24,7 +24,7 @@ export const serverSettings: ReadonlyArray<Setting> = [
   {
     name: "SEATRIAL_SIGNING_KEYS",
     description:
-      "Keys of receipts' signatures, separated by commas: first the one that signs, 32 bytes in base64, then earlier ones, as that or as public: and their x of /.well-known/jwks.json. Without it receipts are not signed.",
+      "Keys that sign receipts, separated by commas. The first one signs: 32 bytes in base64. Earlier keys follow, in the same form or as public:X, where X is the member x in /.well-known/jwks.json. Without it, receipts are not signed.",
     default: ""
   },
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
@@ -41,7 +41,7 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_READS_PER_ORG", description: "Reads of one organization per second.", default: "100" },
   { name: "SERVER_READS_PER_ORG_BURST", description: "Reads of one organization at once.", default: "200" },
   { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute, and at once.", default: "30" },
-  { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organization per minute, and at once.", default: "20" },
+  { name: "SERVER_WRITES_PER_ORG", description: "Creates, cancels and model changes of one organization per minute, and at once.", default: "20" },
   {
     name: "SERVER_CORS_ORIGINS",
     description: "Origins whose pages may call the API from a browser (CORS), exact and separated by commas; none by default.",
@@ -69,10 +69,10 @@ export const serverSettings: ReadonlyArray<Setting> = [
   {
     name: "SERVER_KEEP_REQUESTS_MONTHS",
     description:
-      "Whole months of requests that are kept in addition to the current one, at least 1; older ones are detached, dropped a day later, and their sums are kept; 0 keeps all.",
+      "Whole months of requests to keep in addition to the current one, at least 1. 0 keeps all. Older months are detached and dropped a day later; their sums are kept.",
     default: "0"
   },
-  { name: "SERVER_KEEP_RECEIPTS_MONTHS", description: "The same for receipts, which never go before their requests; 0 keeps all.", default: "0" },
+  { name: "SERVER_KEEP_RECEIPTS_MONTHS", description: "The same for receipts. Receipts are never dropped before their requests. 0 keeps all.", default: "0" },
   { name: "HF_ENDPOINT", description: "Address of the model hub.", default: "https://huggingface.co" }
 ]
 

@@ -154,7 +154,7 @@ export const usedUp = (kind: "balance" | "day" | "month") =>
                 request_id
               }
             : {
-                message: `The organization's spend limit for this ${kind} is used up. Wait until the next ${kind} begins (UTC), or ask an administrator to raise the limit.`,
+                message: `The ${kind === "day" ? "daily" : "monthly"} spend limit of the organization is used up. Wait until the next ${kind} begins (UTC), or ask an administrator to raise the limit.`,
                 code: "spend_limit_reached",
                 request_id
               }
@@ -169,7 +169,7 @@ export const idempotencyKeyReused = refused(
   (request_id) =>
     new Public.IdempotencyKeyReused({
       error: {
-        message: "This Idempotency-Key was already used for a create with different input. Use a new key.",
+        message: "This Idempotency-Key was already used for a request with a different body. Use a new key.",
         code: "idempotency_key_reused",
         param: "Idempotency-Key",
         request_id

@@ -188,8 +188,8 @@ layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) =
         object: "deployment_preview",
         kind: "refused",
         source: { kind: "model_hub", repo: "seatrial/tiny-chat", ref: null, commit: null },
-        reason: { code: "access_required", message: "The hub token of the user whose API key asks may not read acme/gated." },
-        remedy: { message: "Ask the repository's owner for access, or connect the token of an account that has it.", serving: null }
+        reason: { code: "access_required", message: "The hub token of the user who owns this API key may not read acme/gated." },
+        remedy: { message: "Ask the repository's owner for access, or store the token of an account that has access.", serving: null }
       })
     })
   )

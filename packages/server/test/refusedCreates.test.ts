@@ -55,7 +55,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestS
         const refused = yield* create(key, body, "free")
         assert.strictEqual(refused.status, 422)
         assert.deepInclude(errorOf(refused), { type: "refused_error", code: "context_too_long", param: "serving.max_context" })
-        assert.match(errorOf(refused).message, /made for 1024 tokens/u)
+        assert.match(errorOf(refused).message, /supports up to 1024 tokens/u)
       }
       // A preview, which reads the hub, returns the same refusal.
       yield* Ref.set(hub, () => Effect.succeed(tinyFacts))

@@ -57,7 +57,7 @@ export const membersCommand = Command.make("members").pipe(
         if (Option.isNone(changed)) return yield* notMember(org, email)
         yield* printRecord(json, { id: changed.value.userId, email: changed.value.email, role: changed.value.role })
       })
-    ).pipe(Command.withDescription("Changes a member's role. The last owner cannot be changed.")),
+    ).pipe(Command.withDescription("Changes a member's role. The role of the last owner cannot be changed.")),
     Command.make(
       "remove",
       { org, email, yes, json },

@@ -51,7 +51,7 @@ const measurementsOf = (figures: TrialFigures, json: boolean) => {
     error === null
       ? "the engine did not report it"
       : `${size(error.low)} to ${size(error.high)} of KV cache per GPU estimated${calibrated ? " (calibrated)" : ""}, ${size(error.measured)} measured: ` +
-        `${error.inside ? "inside" : "OUTSIDE"} the estimate, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} its middle`
+        `${error.inside ? "within" : "outside"} the estimate, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} its center`
   const layout = figures.measured.kv_layout
   const starts = figures.starts.map(({ kind, median, of }) => {
     const parts = Object.entries(median).flatMap(([part, seconds]) => (seconds === null ? [] : [`${part.replaceAll("_", " ")} ${seconds.toFixed(2)} s`]))
@@ -59,7 +59,7 @@ const measurementsOf = (figures: TrialFigures, json: boolean) => {
   })
   return {
     estimate: words,
-    ...(layout?.differs === true ? { kv_layout_differs: `${layout.told.toFixed(1)} bytes per token, estimated ${layout.exact.toFixed(1)}` } : {}),
+    ...(layout?.differs === true ? { kv_layout_differs: `${layout.told.toFixed(1)} bytes per token reported, ${layout.exact.toFixed(1)} estimated` } : {}),
     ...Object.fromEntries(starts)
   }
 }
@@ -110,7 +110,7 @@ export const modelsCommand = Command.make("models").pipe(
         const { model, models, orgId } = yield* modelOf(org, name)
         yield* printRecord(json, { ...(yield* models.enable(orgId, model.id).pipe(Effect.catchTags(changes(org, model)))) })
       })
-    ).pipe(Command.withDescription("Puts a disabled model back into service. The revision that served last serves again when its engine is ready.")),
+    ).pipe(Command.withDescription("Puts a disabled model back into service. Its last serving revision serves again when its engine is ready.")),
     Command.make(
       "delete",
       { org, model: modelArgument, yes, json },

@@ -9,7 +9,7 @@ import { jsonFlag as json, nameFlag, organization } from "./organization.ts"
 
 const Slug = Schema.String.check(
   Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/u, {
-    message: "Expected 1 to 40 lower-case letters, digits and hyphens, no hyphen first or last"
+    message: "Expected 1 to 40 lowercase letters, digits and hyphens, no hyphen first or last"
   })
 )
 const slug = Argument.String("slug").pipe(Argument.withDescription("The organization's slug"))
@@ -30,7 +30,7 @@ export const orgsCommand = Command.make("orgs").pipe(
       "create",
       {
         slug: Argument.String("slug").pipe(
-          Argument.withDescription("Short name, a permanent part of its models' names: lower-case letters, digits, hyphens"),
+          Argument.withDescription("Short name, a permanent part of its models' names: lowercase letters, digits, hyphens"),
           Argument.withSchema(Slug)
         ),
         name: nameFlag,

@@ -37,7 +37,7 @@ export const purchasesCommand = Command.make("purchases").pipe(
         if (!isRecorded) return yield* new CommandError({ message: `A purchase of ${org} with this reference already exists. Nothing was changed.` })
         yield* printRecord(json, { org, kind: "purchase", amount_micros: micros, reference: Option.getOrNull(reference) })
       })
-    ).pipe(Command.withDescription("Records a purchase. The first one allows deployments.")),
+    ).pipe(Command.withDescription("Records a purchase. An organization can deploy after its first purchase.")),
     Command.make(
       "list",
       { org, limit, json },

@@ -3,7 +3,7 @@ import { Cause, Option } from "effect"
 import { CommandError } from "../CommandError.ts"
 import { endedWithoutStopping, readLocalState } from "../localState.ts"
 
-const notRunning = "Seatrial ended unexpectedly in this folder. Start it with `npm start`, or set it in the environment."
+const notRunning = "Seatrial ended unexpectedly in this folder. Start Seatrial with `npm start`, or set DATABASE_URL in the environment."
 
 /** Why the database cannot be used: missing or invalid settings (exit code 2), or Postgres does not answer (1). */
 export const storeFailure = (cause: Cause.Cause<unknown>): CommandError => {

@@ -26,7 +26,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     sign: ["User-specified context_length", "is greater than the derived context_length"],
     source: [" context_length (", ") is greater than the derived context_length ("],
     code: "context_too_long",
-    text: "The model does not support that many tokens. Try a shorter context, or extend it with yarn."
+    text: "The model does not support that many tokens. Try a shorter context, or extend the model's context with yarn."
   },
   ...unsupported,
   {
@@ -63,7 +63,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     sign: ["scheduler died during initialization (exit code: -9)"],
     source: ["scheduler died during initialization (exit code: "],
     code: "out_of_memory",
-    text: "The engine was killed for its use of host memory while it started. Choose a host class with more of it, or ask the cluster's operator to raise its memoryBytes."
+    text: "The engine was killed for its use of host memory while it started. Choose a host class with more of it, or ask the cluster administrator to raise its memoryBytes."
   },
   argumentsRefused
 ]

@@ -25,13 +25,13 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["Free memory on device", "is less than desired GPU memory utilization"],
     code: "gpu_occupied",
-    text: "The GPU's memory was not free when the engine started, because another process uses it. Try again, or ask the cluster's operator to check the node."
+    text: "The GPU's memory was not free when the engine started, because another process uses it. Try again, or ask the cluster administrator to check the node."
   },
   { sign: ["Error in memory profiling"], code: "gpu_occupied", text: "Another process allocated or freed GPU memory while the engine measured it. Try again." },
   {
     sign: ["User-specified max_model_len", "is greater than the derived max_model_len"],
     code: "context_too_long",
-    text: "The model does not support that many tokens. Try a shorter context, or extend it with yarn."
+    text: "The model does not support that many tokens. Try a shorter context, or extend the model's context with yarn."
   },
   ...unsupported,
   {
@@ -60,7 +60,7 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
     sign: ["Insufficient space in /dev/shm for"],
     source: ["Insufficient space in ", " for "],
     code: "shared_memory_full",
-    text: "The pod's shared memory is too small for several GPUs. Ask the cluster's operator to raise the host class's sharedMemoryBytes."
+    text: "The pod's shared memory is too small for several GPUs. Ask the cluster administrator to raise the host class's sharedMemoryBytes."
   },
   outOfMemory,
   {

@@ -100,7 +100,7 @@ it.effect("waiting requests keep the engine's start going, and are refused if th
     yield* pass(140)
     const late = yield* refusal()
     assert.deepStrictEqual([late.code, late.retryAfter], ["model_starting", 33])
-    assert.include(late.message, "has taken 162 seconds instead of 30 and may be failing")
+    assert.include(late.message, "has been starting for 162 seconds (usually 30) and may be failing")
     world.serve(["a"])
     assert.isDefined(got.engine)
     pool.close()
@@ -128,7 +128,7 @@ it.effect(
       assert.deepStrictEqual([refused.status, refused.code, refused.retryAfter], [503, "model_starting", 47])
       assert.strictEqual(
         refused.message,
-        "The model's engine does not start: it has failed 4 times before it was ready. It starts again in 35 seconds. Try again later, or ask the owner of the model."
+        "The model's engine does not start: it failed 4 times during startup. It starts again in 35 seconds. Try again later, or ask the owner of the model."
       )
       received.failing = { ends: 5, nextStartAt: 300_000 }
       yield* pass(1)

@@ -91,7 +91,7 @@ interface Copy {
 const listFiles = Effect.fnUntraced(function* ({ commit, from, manifest, repo, to }: CopyOptions) {
   const listed = yield* storedFiles(join(from, repo, commit), repo, commit, manifest)
   const stored = Option.isSome(listed) ? listed : yield* storedFiles(join(to, repo, commit), repo, commit, manifest)
-  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
+  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no complete copy of ${repo} at ${commit.slice(0, 7)}.` })
   return stored.value
 })
 

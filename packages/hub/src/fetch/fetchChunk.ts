@@ -42,7 +42,7 @@ const usable = ({ headers, status }: ResponseHead, size: number, at: number, end
   if (status === 200) return usableOfFile(Number(length), size, at, end)
   const range = contentRange(headers.get("content-range"))
   if (range !== null && range.total !== size) throw new Differs()
-  if (range === null || range.start !== at || range.end < at || range.end >= end) throw unavailable("The model hub sends other bytes than were asked for.")
+  if (range === null || range.start !== at || range.end < at || range.end >= end) throw unavailable("The model hub returned other bytes than requested.")
   return Math.min(range.end + 1 - at, Number(length))
 }
 

@@ -268,13 +268,13 @@ describe("a LoRA adapter", () => {
     ["no targets", config({ target_modules: [] }), /json has \[\] for target_modules, which must be a text, or a list of 1/],
     ["another rank than stated", config({ r: 16 }), /lora_A\.weight is \[8, 256\]; adapter_config\.json states the rank 16/],
     ["a rank by pattern", config({ rank_pattern: { "layers.2.self_attn.q_proj": 4 } }), /layers\.2\.self_attn\.q_proj\.lora_A\.weight is \[8, 128\].*rank 4/],
-    ["targets that are not named", config({ target_modules: ["q_proj", "v_proj", "o_proj"] }), /adapt down_proj, which target_modules does not name/],
+    ["targets that are not named", config({ target_modules: ["q_proj", "v_proj", "o_proj"] }), /adapt down_proj, which is not in target_modules/],
     [
       "layers that are not named",
       config({ layers_to_transform: [0, 1] }),
-      /layers\.2\..* adapts layer 2; layers_to_transform names 0, 1 alone, which engines do not heed\.$/
+      /layers\.2\..* adapts layer 2; layers_to_transform lists only 0, 1, and engines ignore that setting\.$/
     ],
-    ["all layers but one", config({ layers_to_transform: 3, layers_pattern: "layers" }), /adapts layer 0; layers_to_transform names 3 alone/],
+    ["all layers but one", config({ layers_to_transform: 3, layers_pattern: "layers" }), /adapts layer 0; layers_to_transform lists only 3/],
     ["layers beyond the base", rename(/layers\.3/, "layers.4"), /layers\.4\..*odd\/base does not have/],
     ["a module of another family", rename(/q_proj/, "qkv"), /does not have/],
     ["no prefix", rename(/^base_model\.model\./, ""), /is not half of a low-rank pair/],

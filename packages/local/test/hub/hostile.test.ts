@@ -140,7 +140,7 @@ type Case = readonly [
 
 const cases: ReadonlyArray<() => Case> = [
   () => ["an index of 32 MiB of names", index(placed(330_000)), never, /^unsupported_format/],
-  () => ["an index of 300,000 experts", index(experts(300_000)), never, /^unsupported_format: The index places tensors/],
+  () => ["an index of 300,000 experts", index(experts(300_000)), never, /^unsupported_format: The index lists tensors/],
   () => ["an index of names that have nothing in common", index(unlike(600_000)), never, /^unsupported_format/],
   () => ["an index of more than 32 MiB", index(filled(33 * mebi, " ", "{", "}")), never, /^unsupported_format/],
   () => ["an index of nested lists", index(filled(31 * mebi, "[", '{"a":', "}")), never, /^unsupported_format/],

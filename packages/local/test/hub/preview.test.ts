@@ -209,7 +209,7 @@ describe("a ref", () => {
           assert.isAtMost(asked.length, 12)
           const absent = yield* refusalOf(hub.inspect({ repo: "odd/tagged", ref: "01234567" }, none, "few"))
           assert.strictEqual(absent.code, "revision_not_found")
-          assert.match(absent.remedy, /whole commit.*newest 300 commits of main/)
+          assert.match(absent.remedy, /full commit.*newest 300.* of main/)
         }),
       {
         repositories: [tagged],
@@ -263,7 +263,7 @@ describe("a ref", () => {
     withHub(
       (hub) =>
         Effect.map(unavailableOf(hub.inspect({ repo: "odd/small", ref: "0".repeat(40) }, none, "few")), ({ message }) =>
-          assert.match(message, /not understood/)
+          assert.match(message, /unknown format/)
         ),
       {
         repositories: [small],

@@ -111,7 +111,7 @@ const noPurchase: RefusalRule = ({ organization, owner, requireFirstPurchase }) 
   requireFirstPurchase && !owner.firstPurchase
     ? {
         reason: "FirstPurchaseRequired",
-        message: `The organization ${organization} may deploy after its first purchase (seatrial admin purchases record --org ${organization} <micro-dollars>), and while its billing is not suspended (seatrial admin billing resume --org ${organization}).`
+        message: `The organization ${organization} has made no purchase, or its billing is suspended. Record a purchase (seatrial admin purchases record --org ${organization} <micro-dollars>), or resume its billing (seatrial admin billing resume --org ${organization}).`
       }
     : null
 
@@ -119,7 +119,7 @@ const noPurchase: RefusalRule = ({ organization, owner, requireFirstPurchase }) 
 const noFunds: RefusalRule = ({ organization, owner }) => {
   if (owner.usedUp === null) return null
   const { problem, reason, remedy } = describeFunding(organization, owner.usedUp)
-  return { reason, message: `${problem}, so no GPU is requested. ${remedy} It is deployed within a minute after that.` }
+  return { reason, message: `${problem}, so no GPU is requested. ${remedy} The object is deployed within a minute after that.` }
 }
 
 /** In the order of their precedence. */

@@ -7,7 +7,7 @@ import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName
 import { ignoreNotFound } from "./ignoreNotFound.ts"
 
 const message =
-  "This object deploys nothing: it has the form of an object that Seatrial creates for an API run, and that run does not exist. Delete it, or apply an object that is named after the model and has no deploymentId."
+  "This object has no effect: it looks like the object of an API run, and that run does not exist. Delete it, or apply an object that is named after the model and has no deploymentId."
 
 /** Whether the object exists and nothing deletes it yet. */
 const isLive = <A extends KubeObject>(object: A | undefined): object is A => object !== undefined && object.metadata.deletionTimestamp === undefined

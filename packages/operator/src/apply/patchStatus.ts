@@ -42,7 +42,7 @@ interface PatchInput {
   readonly node: Node | undefined
   readonly progress: RunProgress
   readonly resource: ModelDeployment
-  /** The progress message for the cluster's operator. */
+  /** The progress message for the cluster administrator. */
   readonly message: string
   readonly idle: boolean
   /** See `fundingReason`. */

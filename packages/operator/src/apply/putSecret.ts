@@ -12,7 +12,7 @@ export const putSecret = Effect.fnUntraced(function* (secret: Secret) {
   const kube = yield* KubeClient
   const { name, namespace } = secret.metadata
   const make = kube.create(Secret, secret)
-  const message = `The Secret ${name} of an earlier attempt is being deleted, but a finalizer keeps it. Remove the finalizer (kubectl -n ${namespace} get secret ${name} -o jsonpath={.metadata.finalizers}).`
+  const message = `The Secret ${name} of an earlier attempt is being deleted, but a finalizer keeps it. Remove the finalizer (kubectl -n ${namespace} edit secret ${name}).`
   const again = Effect.catchIf(make, isThere, () => Effect.fail(new KubeError({ reason: "Invalid", message })))
   yield* Effect.catchIf(make, isThere, () => Effect.andThen(kube.remove(Secret, name, namespace), again))
 })

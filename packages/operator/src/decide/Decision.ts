@@ -54,7 +54,7 @@ export const Action = Data.taggedEnum<Action>()
 export interface Decision {
   readonly actions: ReadonlyArray<Action>
   readonly work: WorkKind | null
-  /** What the run does or waits for, as shown to the cluster's operator. */
+  /** What the run does or waits for, as shown to the cluster administrator. */
   readonly message: string
   /**
    * The message for API callers. Set if `message` quotes what the cluster reports about its nodes, pods, volumes or

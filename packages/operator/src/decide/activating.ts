@@ -45,7 +45,7 @@ const publish = (observation: EngineObservation, url: string, now: number): Deci
   if (now >= deadline)
     return fail(
       "gateway_unreachable",
-      "No gateway reached the new revision within 2 minutes. The previous revision continues to serve. Deploy again; if the problem persists, contact the cluster's operator."
+      `No gateway reached the new revision within 2 minutes.${run.predecessor === null || run.replaces ? "" : " The previous revision continues to serve."} Deploy again; if the problem persists, contact the cluster administrator.`
     )
   if (soleEndpoint(observation) !== null) return wait("Waits until a gateway has reached the engine.", deadline)
   return {

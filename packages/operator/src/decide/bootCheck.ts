@@ -20,7 +20,7 @@ export const describeDifference = (observation: Observation): string =>
 export const replaceRestarted = (observation: Observation): Decision | null => {
   const { boot, pod } = observation
   if (boot === null || pod === null || pod.restarts === 0 || boot.failures >= mostStarts) return null
-  const message = `${describeDifference(observation)} It restarted in its pod, where nothing checked its weights first. A new pod is created, which checks them.`
+  const message = `${describeDifference(observation)} The container restarted in place, without a check of its weights. A new pod checks them.`
   return act(message, Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 

@@ -31,7 +31,7 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
   const allowed = `host class ${podClass?.hostClass.name} allows ${sizeInWords(cache.sizeBytes)} (${cache.sizeBytes} bytes) for the copy on its node (weightsCache.sizeBytes)`
   return fail(
     "weights_store_full",
-    `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster's operator to raise that.`
+    `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster administrator to raise that.`
   )
 }
 

@@ -34,8 +34,8 @@ const backToQueue = ({ run }: Observation, code: string, reason: string): Decisi
 export const leaveFailedCard = (observation: Observation): Decision => {
   if (observation.run.requeues < maxRequeues) return backToQueue(observation, gpuFault, "A GPU of the engine failed. Another node is tried.")
   const failed = earlier(observation, gpuFault).length + 1
-  const nodes = failed === 1 ? "A node" : `${failed} nodes`
-  return fail("node_fault", `${nodes} failed under this model (GPU). The model is not at fault; try again later, or choose another host class.`)
+  const fault = failed === 1 ? "A GPU failed while this model ran on it" : `GPUs failed on ${failed} attempts while this model ran on them`
+  return fail("node_fault", `${fault}. The model is not at fault; try again later, or choose another host class.`)
 }
 
 /** Tries another node once, if there is one and no fault of this kind was recorded before. Otherwise null. */

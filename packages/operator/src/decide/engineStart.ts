@@ -48,7 +48,7 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
 /** Why the GPUs that were free when the pod was created are no longer free. */
 const lostPlace = ({ setAside, shortage }: Observation): string =>
   shortage !== null
-    ? `No node can take the engine any more: ${shortage}.`
+    ? `No node can take the engine anymore: ${shortage}.`
     : setAside
       ? "The GPUs were reserved for other organizations before the engine had a node."
       : "The GPUs were taken before the engine had a node."
@@ -110,7 +110,7 @@ const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
 export const endedWithItsNode = ({ lastExit }: ObservedPod) => lastExit !== null && lostByNode.has(lastExit.reason)
 
 /** The remedy if an engine exceeds its host memory. */
-export const moreMemory = "Choose a host class with more memory, or ask the cluster's operator to raise its memoryBytes."
+export const moreMemory = "Choose a host class with more memory, or ask the cluster administrator to raise its memoryBytes."
 
 /** Start failures that missing weights may cause. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])

@@ -32,15 +32,15 @@ const remedies: Partial<Record<FailureCode, string>> = {
   engine_hung: "Its process runs, but the engine computed nothing during the checks. If its node has spare CPU time, try another runtime.",
   trial_unavailable:
     "The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a shorter context.",
-  cross_request_leak: "The engine mixes up requests and must not serve. Contact the cluster's operator."
+  cross_request_leak: "The engine mixes up requests and must not serve. Contact the cluster administrator."
 }
 
 /** The remedy if the cause is more specific than the code. */
 const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engine_error", string>> = {
   other_engine_version:
     "Two versions of the engine give different answers for the same commit. If this version is wrong, try another runtime. If the other one was, delete the models that were verified with it, and deploy again.",
-  adapter_without_effect: "The adapter itself has no effect, as if it was never trained (lora_B of zeros). Use another revision or repository of it.",
-  engine_error: "The engine breaks when numbers turn into NaN, which wrong weights cause. Try another revision; if the weights are right, try another runtime."
+  adapter_without_effect: "The adapter itself has no effect, as if it was never trained (lora_B is all zeros). Use another revision or adapter.",
+  engine_error: "Wrong weights can produce NaN values, on which this engine fails. Try another revision; if the weights are right, try another runtime."
 }
 
 interface FailedCheck {

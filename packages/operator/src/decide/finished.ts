@@ -24,7 +24,7 @@ const removePod = ({ pod }: Observation) =>
  */
 const ended = (observation: Observation): Decision => {
   const { fetch, resource, run } = observation
-  const message = run.failure === null ? "Cancelled." : `${run.failure.code}: ${run.failure.text}`
+  const message = run.failure === null ? "Canceled." : `${run.failure.code}: ${run.failure.text}`
   const unmirrored = resource !== null && resource.shownPhase !== run.phase
   const pod = unmirrored ? [Action.RemovePod({ uid: null, force: observation.pod !== null && observation.pod.lost !== null })] : removePod(observation)
   const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
@@ -81,7 +81,7 @@ const reused = (observation: Observation, now: number): Decision => {
     run.failure !== null
       ? `${run.failure.code}: ${run.failure.text}`
       : run.phase === "cancelled"
-        ? "Cancelled."
+        ? "Canceled."
         : isServed(observation)
           ? engineOfOther(observation, now)
           : `Activated with the revision and the engine of ${run.engineRun}.`

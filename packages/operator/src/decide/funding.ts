@@ -25,15 +25,15 @@ export const describeFunding = (organization: string, why: FundingProblem): Fund
       return {
         reason: "BillingSuspended",
         problem: `The billing of the organization ${organization} is suspended`,
-        remedy: `Resume it (seatrial admin billing resume --org ${organization}).`,
+        remedy: `Resume the billing (seatrial admin billing resume --org ${organization}).`,
         publicRemedy: "Ask an administrator to resume it."
       }
     default:
       return {
         reason: "SpendLimitReached",
-        problem: `The spend limit of the ${why} of the organization ${organization} is used up`,
-        remedy: `Raise it (seatrial admin limits set --org ${organization} --${why} <micro-dollars>), or wait until the next ${why} begins (UTC).`,
-        publicRemedy: `Ask an administrator to raise it, or wait until the next ${why} begins (UTC).`
+        problem: `The ${why === "day" ? "daily" : "monthly"} spend limit of the organization ${organization} is used up`,
+        remedy: `Raise the limit (seatrial admin limits set --org ${organization} --${why} <micro-dollars>), or wait until the next ${why} begins (UTC).`,
+        publicRemedy: `Ask an administrator to raise the limit, or wait until the next ${why} begins (UTC).`
       }
   }
 }

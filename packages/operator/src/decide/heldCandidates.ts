@@ -1,4 +1,5 @@
 import type { Observation } from "../observation/Observation.ts"
+import { gpusInWords } from "./replacement.ts"
 
 /**
  * What to do if the run waits for GPUs that candidates of its own model hold; empty if none does. `limit`: whether the
@@ -9,6 +10,6 @@ export const describeCandidates = ({ candidates }: Observation, limit = false): 
     .filter(({ inPlace }) => limit || inPlace)
     .map(
       ({ gpus, pod, run, until }) =>
-        ` The model's verified candidate (${run}) holds ${gpus} until ${new Date(until).toISOString()}, the end of its hold time. To free them sooner, delete its pod ${pod}; the weights and the revision stay.`
+        ` The model's verified candidate (${run}) holds ${gpusInWords(gpus)} until ${new Date(until).toISOString()}, the end of its hold time. To free them sooner, delete its pod ${pod}; the weights and the revision stay.`
     )
     .join("")

@@ -46,7 +46,7 @@ export const describeDownload = (observation: Observation, fetch: ActiveFetch, n
   describeObstacle(fetch, now) ?? describe(sizeOf(observation), fetch.progress)
 
 /**
- * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster's operator.
+ * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster administrator.
  * `before`: a sentence to put first.
  */
 export const waitForDownload = (observation: Observation, fetch: ActiveFetch, now: number, before = ""): Decision => {

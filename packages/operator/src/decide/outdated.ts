@@ -3,7 +3,7 @@ import { Action, act, type Decision, wait } from "./Decision.ts"
 
 /** Replaces a pod that never started if its host class has changed since. The change may remove the cause. */
 export const replaceOutdated = ({ uid }: ObservedPod, ...before: ReadonlyArray<Action>): Decision =>
-  act("The host class has changed since its pod was requested. Another pod is requested.", ...before, Action.RemovePod({ uid, force: false }))
+  act("The host class has changed since the pod was requested. Another pod is requested.", ...before, Action.RemovePod({ uid, force: false }))
 
 /**
  * A pod that is being deleted still holds its name and its GPUs. If its node is gone, no kubelet confirms its end, so

@@ -25,7 +25,7 @@ const count = (number: number, one: string, many = `${one}s`) => `${number} ${nu
 
 const takesOver = ({ run }: Observation, because: string): Placement => ({
   phase: "provisioning",
-  reason: `${because} Takes the GPUs of ${run.predecessor?.run ?? "its predecessor"}, which ${run.predecessor?.differs === true ? "has no traffic because its answers differ from the verified ones" : "serves until then; the model is unavailable in between"}.`,
+  reason: `${because} Stops ${run.predecessor?.run ?? "its predecessor"}${run.predecessor?.differs === true ? ", which has no traffic because its answers differ from the verified ones, and uses its GPUs." : " and uses its GPUs; the model is unavailable until the new revision is ready."}`,
   replaces: true
 })
 
@@ -95,7 +95,7 @@ const newNode: PlacementRule = (observation) => {
 }
 
 const gpusOfPredecessor: PlacementRule = (observation) =>
-  canReplace(observation) ? takesOver(observation, `No spare ${gpusInWords(observation.podClass.hostClass)}.`) : null
+  canReplace(observation) ? takesOver(observation, `No other GPUs of ${observation.podClass.hostClass.gpu_pool} are free for its engine.`) : null
 
 /** In the order of their precedence. */
 const placementRules: ReadonlyArray<PlacementRule> = [severalNodes, kueue, freeGpus, newNode, gpusOfPredecessor]

@@ -16,13 +16,15 @@ export const canReplace = (observation: Observation): boolean =>
   holdsOurs(observation) &&
   (observation.predecessorPlace === null || observation.freeSlots > observation.ahead)
 
+export const gpusInWords = (gpus: number): string => `${gpus} ${gpus === 1 ? "GPU" : "GPUs"}`
+
 /** What to do if the run waits for GPUs that its predecessor holds; empty if it does not. */
 export const describePredecessor = (observation: Observation): string => {
   const { podClass, run } = observation
   if (!holdsOurs(observation) || run.predecessor === null || run.replaces) return ""
   const name = run.revision?.settings.host_class
-  const held = `The serving revision of this model (${run.predecessor.run}) holds ${run.predecessor.gpus}`
+  const held = `The serving revision of this model (${run.predecessor.run}) holds ${gpusInWords(run.predecessor.gpus)}.`
   return podClass?.rollout === "replace"
-    ? ` ${held}${observation.predecessorPlace === null ? "" : `, but stopping it would not help: ${observation.predecessorPlace}`}.`
-    : ` ${held}, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class ${name}, which stops the serving revision first.`
+    ? ` ${held}${observation.predecessorPlace === null ? "" : ` Stopping it would not help: ${observation.predecessorPlace}.`}`
+    : ` ${held} The rollout of the host class ${name} is surge, which waits for other free GPUs. Free some, or set its rollout to replace, which stops the serving revision first.`
 }

@@ -19,7 +19,8 @@ export const screening = (observation: Observation, now: number): Decision => {
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   const deadline = countedFrom(observation, run.phaseSince) + hubDeadline
   if (now >= deadline) return fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later.")
-  const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} Tried ${ended.attempts} times; it is retried.`
+  const message =
+    ended === null ? `Reads ${run.source.repo}.` : `${ended.message} ${ended.attempts} ${ended.attempts === 1 ? "attempt" : "attempts"} failed. Retrying.`
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
   if (work.running === null && now < next) return wait(message, Math.min(next, deadline))
   return { ...wait(message, deadline), work: "screening" }

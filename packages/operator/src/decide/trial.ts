@@ -28,7 +28,7 @@ const exhausted = (kind: WorkKind, { attempts, byRepository, message }: WorkEnde
   byRepository
     ? fail(
         "tokenizer_unreadable",
-        `${message} This happened on each of ${attempts} attempts. Choose another revision, with a chat template that ends and a smaller tokenizer, and report the problem to the model's authors.`
+        `${message} This happened on each of ${attempts} attempts. Choose another revision, with a chat template that terminates and a smaller tokenizer, and report the problem to the model's authors.`
       )
     : fail("trial_unavailable", `The ${names[kind]} failed ${attempts} times. The model is not at fault; deploy again. ${message}`)
 
@@ -70,7 +70,7 @@ const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = []
   const drift = Action.Tell({
     reason: "FingerprintDrift",
     about,
-    message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not.`
+    message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not differ.`
   })
   const withdrawal = Action.Tell({
     reason: "CapabilitiesWithdrawn",
@@ -91,13 +91,13 @@ export const checking = (observation: Observation, now: number): Decision => {
   const passed = report.checks.filter(({ name, passed }) => passed && name !== "suite").length
   return enter(
     "measuring",
-    `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`,
+    `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} ${withdrawn.length === 1 ? "capability" : "capabilities"} withdrawn`}.`,
     ...reportEvents(observation.run.id, report)
   )
 }
 
 /**
- * Warns the cluster's operator if the engine's KV cache does not match the estimate for the architecture. The estimates
+ * Warns the cluster administrator if the engine's KV cache does not match the estimate for the architecture. The estimates
  * are wrong, and more measuring cannot correct them.
  */
 const layoutEvents = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {

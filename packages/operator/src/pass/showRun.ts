@@ -10,7 +10,7 @@ import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
 
 interface Messages {
-  /** For the cluster's operator. */
+  /** For the cluster administrator. */
   readonly message: string
   readonly publicMessage: string
 }

@@ -105,22 +105,22 @@ describe("an applied object", () => {
     ],
     [
       "FirstPurchaseRequired",
-      "The organization acme may deploy after its first purchase (seatrial admin purchases record --org acme <micro-dollars>), and while its billing is not suspended (seatrial admin billing resume --org acme).",
+      "The organization acme has made no purchase, or its billing is suspended. Record a purchase (seatrial admin purchases record --org acme <micro-dollars>), or resume its billing (seatrial admin billing resume --org acme).",
       { owner: { ...owner, firstPurchase: false } }
     ],
     [
       "BalanceUsedUp",
-      "The prepaid balance of the organization acme is used up, so no GPU is requested. Record a purchase (seatrial admin purchases record --org acme <micro-dollars>) or grant a credit. It is deployed within a minute after that.",
+      "The prepaid balance of the organization acme is used up, so no GPU is requested. Record a purchase (seatrial admin purchases record --org acme <micro-dollars>) or grant a credit. The object is deployed within a minute after that.",
       { owner: { ...owner, usedUp: "balance" } }
     ],
     [
       "SpendLimitReached",
-      "The spend limit of the day of the organization acme is used up, so no GPU is requested. Raise it (seatrial admin limits set --org acme --day <micro-dollars>), or wait until the next day begins (UTC). It is deployed within a minute after that.",
+      "The daily spend limit of the organization acme is used up, so no GPU is requested. Raise the limit (seatrial admin limits set --org acme --day <micro-dollars>), or wait until the next day begins (UTC). The object is deployed within a minute after that.",
       { owner: { ...owner, usedUp: "day" } }
     ],
     [
       "SpendLimitReached",
-      "The spend limit of the month of the organization acme is used up, so no GPU is requested. Raise it (seatrial admin limits set --org acme --month <micro-dollars>), or wait until the next month begins (UTC). It is deployed within a minute after that.",
+      "The monthly spend limit of the organization acme is used up, so no GPU is requested. Raise the limit (seatrial admin limits set --org acme --month <micro-dollars>), or wait until the next month begins (UTC). The object is deployed within a minute after that.",
       { owner: { ...owner, usedUp: "month" } }
     ],
     [
@@ -130,7 +130,7 @@ describe("an applied object", () => {
     ],
     [
       "BalanceUsedUp",
-      "The prepaid balance of the organization acme is used up, so no GPU is requested. Record a purchase (seatrial admin purchases record --org acme <micro-dollars>) or grant a credit. It is deployed within a minute after that.",
+      "The prepaid balance of the organization acme is used up, so no GPU is requested. Record a purchase (seatrial admin purchases record --org acme <micro-dollars>) or grant a credit. The object is deployed within a minute after that.",
       { owner: { ...owner, usedUp: "balance" }, binding, resource: object({ generation: 2 }), specHash: "other" }
     ]
   ]

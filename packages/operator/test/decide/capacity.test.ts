@@ -14,7 +14,7 @@ const replacing = { ...podClass, rollout: "replace" as const }
 const kueue = { ...podClass, queueName: "gpus" }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
 const candidate = { run: otherDeployment, pod: "dep-candidate-engine-0", gpus: 1, until: 15 * minute, inPlace: true }
-const holds = ` The model's verified candidate (${otherDeployment}) holds 1 until 1970-01-01T00:15:00.000Z, the end of its hold time. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
+const holds = ` The model's verified candidate (${otherDeployment}) holds 1 GPU until 1970-01-01T00:15:00.000Z, the end of its hold time. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const gated = { ...unplaced, unschedulable: null, gated: true }
 
@@ -216,7 +216,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, predecessorHolds: true }, predecessor),
       0,
       "",
-      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class local, which stops the serving revision first.`
+      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1 GPU. The rollout of the host class local is surge, which waits for other free GPUs. Free some, or set its rollout to replace, which stops the serving revision first.`
     ],
     [
       "says so if the serving revision exhausts the organization's limit",
@@ -229,7 +229,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning replacing",
-      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which serves until then; the model is unavailable in between.`
+      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs; the model is unavailable until the new revision is ready.`
     ],
     [
       "but only once its weights are complete",
@@ -248,7 +248,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
       0,
       "enter provisioning replacing",
-      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which has no traffic because its answers differ from the verified ones.`
+      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment}, which has no traffic because its answers differ from the verified ones, and uses its GPUs.`
     ],
     ["takes a spare GPU first", observationOf("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [

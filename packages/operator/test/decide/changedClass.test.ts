@@ -19,7 +19,7 @@ const moved = { ...pod, imageDigest: other ?? "" }
 const verified = { status: "active", checks: report, engineDigest: tried ?? "" } as const
 const replacing = { ...podClass, rollout: "replace" as const }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
-const outdated = "The host class has changed since its pod was requested. Another pod is requested."
+const outdated = "The host class has changed since the pod was requested. Another pod is requested."
 const cordoned = "its node takes no new pods (cordoned)"
 const none = "no node has the class's labels card=h10 (nodes checked: 3)"
 
@@ -93,7 +93,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "is not stopped for GPUs that the run could not have",
       observationOf("queued", { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned }, predecessor),
       "",
-      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, but stopping it would not help: ${cordoned}.`
+      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1 GPU. Stopping it would not help: ${cordoned}.`
     ],
     [
       "nor if the only node of the class is cordoned",
@@ -109,7 +109,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
         predecessor
       ),
       "",
-      `Waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). The serving revision of this model (${otherDeployment}) holds 1, but stopping it would not help: ${cordoned}.`
+      `Waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). The serving revision of this model (${otherDeployment}) holds 1 GPU. Stopping it would not help: ${cordoned}.`
     ],
     [
       "nor within its organization's limit",
@@ -164,7 +164,7 @@ describe("an engine that lost its GPUs before it had a node", () => {
     assert.strictEqual(reason({ setAside: true }), "The GPUs were reserved for other organizations before the engine had a node.")
     assert.strictEqual(
       reason({ shortage: "the only node of the class takes no new pods (cordoned)" }),
-      "No node can take the engine any more: the only node of the class takes no new pods (cordoned)."
+      "No node can take the engine anymore: the only node of the class takes no new pods (cordoned)."
     )
   })
 })

@@ -154,7 +154,7 @@ describe("why a trial ends the run", () => {
   it("an engine error on wrong numbers names the possible causes once", () => {
     assert.match(
       saying({ name: "usage_exact", ...broken }, { name: "text_likelihood", ...broken }).text,
-      /^text_likelihood: HTTP 500 for a good request\. Also failed: usage_exact\. The engine breaks when numbers turn into NaN/
+      /^text_likelihood: HTTP 500 for a good request\. Also failed: usage_exact\. Wrong weights can produce NaN values, on which this engine fails/
     )
   })
 

@@ -37,7 +37,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "again 30000",
       /balance of the organization acme.*purchases record --org acme/
     ],
-    ["waits if a spend limit is reached", observationOf("queued", limited), 0, "again 30000", /spend limit of the day.*limits set --org acme --day/],
+    ["waits if a spend limit is reached", observationOf("queued", limited), 0, "again 30000", /daily spend limit.*limits set --org acme --day/],
     ["waits if its billing is suspended", observationOf("waiting", suspended), 0, "again 30000", /billing resume --org acme/],
     ["stays in its organization's queue", observationOf("waiting", usedUp), 0, "again 30000"],
     [

@@ -69,7 +69,7 @@ describe("a node-local copy of weights", () => {
     assert.includeMembers(check.args, ["--repo=seatrial/tiny-chat", `--commit=${commit}`, `--directory=/models/seatrial/tiny-chat/${commit}`])
     assert.deepStrictEqual(check.volumeMounts, [{ name: "weights", mountPath: "/models", readOnly: true }])
     assert.notProperty(check.resources.limits, podClass.gpuResource)
-    const lastLine = "weights_mismatch: In the weights store model.safetensors is no longer what was downloaded."
+    const lastLine = "weights_mismatch: model.safetensors in the weights store has changed since the download."
     const failed = decodePod({
       ...json(wanted(null)),
       status: {
@@ -80,7 +80,7 @@ describe("a node-local copy of weights", () => {
     assert.deepInclude(observeCopy(failed), { checks: true, final: true, done: false })
     assert.deepInclude(rootCause([failed], false), {
       reason: "WeightsNotVerified",
-      message: "In the weights store model.safetensors is no longer what was downloaded."
+      message: "model.safetensors in the weights store has changed since the download."
     })
     assert.isFalse(observePod(failed, undefined).started)
   })

@@ -58,7 +58,7 @@ describe("a repository that the hub does not show, for the run of an applied obj
       401,
       null,
       shared,
-      ["access_required", "does not accept the hub token that the organization acme shares", "Connect a new hub token to the user whose token is shared"]
+      ["access_required", "does not accept the hub token that the organization acme shares", "Store a new hub token"]
     ]
   ]
   for (const [what, status, code, token, says] of cases) {

@@ -63,7 +63,7 @@ describe("a capability that failed its check", () => {
   const after = (failed: "withdraw" | "fail") => decide(observationOf("checking", { pod }, withRevision({ checks: judged(withdrawn, failed) })), 0)
 
   it("is withdrawn from the model, or fails the run if the installation is configured so", () => {
-    assert.match(after("withdraw").message, /1 capabilities withdrawn/)
+    assert.match(after("withdraw").message, /1 capability withdrawn/)
     assert.match(after("fail").message, /^checks_failed: json_mode: 0 of 2 are objects\./)
     assert.strictEqual(judged(report, "fail"), report)
   })

@@ -445,12 +445,12 @@ describe("screening", () => {
     [
       "passes the hub's refusal on, with its remedy",
       () => Effect.fail(new HubRefusal({ reason: RefusalReason.RemoteCode({ file: "config.json" }), commit: null })),
-      "remote_code_required: config.json asks for Python from the repository (auto_map), which is never run. Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+      "remote_code_required: config.json asks for Python from the repository (auto_map), which is never run. Choose a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
     ],
     [
       "refuses what fits no host class as a preview does",
       () => Effect.succeed({ ...revision.facts, weights_bytes: 2 ** 40 }),
-      "does_not_fit: 1024.0 GiB of weights do not fit any host class (the largest has 1.0 GiB). Choose a smaller or a quantized model, or ask the cluster's operator for a larger host class."
+      "does_not_fit: 1024.0 GiB of weights do not fit any host class (the largest has 1.0 GiB). Choose a smaller or a quantized model, or ask the cluster administrator for a larger host class."
     ]
   ]
   for (const [promise, inspect, expected] of refusals) {
