@@ -243,9 +243,11 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
       )
       yield* spend(49)
       yield* spend(1)
-      yield* soon(Effect.map(alerts, ({ length }) => length === 1))
+      // A request reads the account if the notification of the limits came after the first reading.
+      const reported = (count: number) => soon(Effect.map(Effect.andThen(mayCost(), alerts), ({ length }) => length === count))
+      yield* reported(1)
       yield* spend(450)
-      yield* soon(Effect.map(alerts, ({ length }) => length === 4))
+      yield* reported(4)
       assert.deepStrictEqual(yield* alerts, ["organization day 50", "organization day 80", "organization day 100", "key month 50"])
       assert.deepStrictEqual(
         (yield* billing.allowances(orgId)).map(({ keyId, kind, limit, reachedPercent, spent }) => [keyId, kind, limit, spent, reachedPercent]),
