@@ -65,7 +65,13 @@ interface Failing {
 const failing: ReadonlyArray<Failing> = [
   { what: "a download that is not the commit's", ref: "corrupted", serving: {}, phase: "materializing", detail: /^weights_mismatch: / },
   { what: "an engine that dies while it starts", ref: "misfit", serving: {}, phase: "booting", detail: /^tokenizer_unreadable: / },
-  { what: "weights of another configuration", ref: "contradicting", serving: {}, phase: "screening", detail: /^unsupported_format: The weights are not/ },
+  {
+    what: "weights of another configuration",
+    ref: "contradicting",
+    serving: {},
+    phase: "screening",
+    detail: /^unsupported_format: The weights do not match config\.json/
+  },
   { what: "an engine that never becomes ready", ref: "silent", serving: { host_class: silent.name }, phase: "booting", detail: /^boot_timeout: / },
   { what: "a repository that asks for its own Python", ref: "remote-code", serving: {}, phase: "screening", detail: /^remote_code_required: / },
   { what: "pickled weights", ref: "pickled", serving: {}, phase: "screening", detail: /^unsupported_format: / },
