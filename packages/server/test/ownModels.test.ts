@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import type { OrgId } from "@seatrial/domain"
 import { Billing, Deployments, Runs } from "@seatrial/store"
 import { makeServing, newModel } from "@seatrial/store/testing"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Schedule, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
 
 const Failure = Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) })
@@ -52,7 +52,11 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     Effect.gen(function* () {
       const { call, key, orgId } = yield* serving()
       yield* (yield* Billing).setSpendLimit(orgId, { day: 0n })
-      const refused = yield* call("POST", "/v1/models/tiny/enable", { key })
+      // The server applies a limit when it is notified.
+      const refused = yield* Effect.repeat(call("POST", "/v1/models/tiny/enable", { key }), {
+        until: ({ status }) => status !== 204,
+        schedule: Schedule.spaced("20 millis")
+      })
       assert.deepStrictEqual([refused.status, failureOf(refused).code], [402, "spend_limit_reached"])
       assert.strictEqual((yield* call("POST", "/v1/models/tiny/disable", { key })).status, 204)
     })
