@@ -141,9 +141,9 @@ const tokenTexts = ({ connect, connectAccount, connectBriefly, noConnection, rea
 
 /** The repository, its revision or its files cannot be served. */
 const repositoryTexts = {
-  RepositoryDisabled: ({ repo }) => ({ message: `The hub has disabled the repository ${repo}: nobody can read it.`, remedy: otherRepository }),
+  RepositoryDisabled: ({ repo }) => ({ message: `The hub has disabled the repository ${repo}, so it cannot be read.`, remedy: otherRepository }),
   RepositoryClosedByLaw: ({ repo }) => ({
-    message: `The hub may not show the repository ${repo} for legal reasons (status 451): nobody can read it there.`,
+    message: `The hub may not show the repository ${repo} for legal reasons (status 451), so it cannot be read there.`,
     remedy: otherRepository
   }),
   RevisionNotFound: ({ commit, ref, repo }) => ({

@@ -54,7 +54,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.RepositoryDisabled({ repo }),
     code: "access_required",
     caller: {
-      message: "The hub has disabled the repository acme/model: nobody can read it.",
+      message: "The hub has disabled the repository acme/model, so it cannot be read.",
       remedy: "Choose another repository that has this model."
     }
   },
@@ -62,7 +62,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.RepositoryClosedByLaw({ repo }),
     code: "access_required",
     caller: {
-      message: "The hub may not show the repository acme/model for legal reasons (status 451): nobody can read it there.",
+      message: "The hub may not show the repository acme/model for legal reasons (status 451), so it cannot be read there.",
       remedy: "Choose another repository that has this model."
     }
   },

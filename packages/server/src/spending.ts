@@ -1,13 +1,19 @@
 import { Caller } from "@seatrial/api"
-import type { Spending } from "@seatrial/domain"
-import { Billing } from "@seatrial/store"
-import { Effect } from "effect"
+import type { OrgId, Spending } from "@seatrial/domain"
+import { Billing, TenantScope } from "@seatrial/store"
+import { Cache, Duration, Effect, Exit } from "effect"
 
-/** Reads what the caller's organization may spend and has spent. */
+/**
+ * How long an answer is not read again. A reading sums all GPU time of the organization, on connections that all
+ * organizations share, so calls of one organization share it.
+ */
+const answerAge = Duration.seconds(1)
+
+/** Reads what the caller's organization may spend and has spent. At most one reading of an organization runs at a time. */
 export const spendingOperation = Effect.gen(function* () {
   const billing = yield* Billing
-  return Effect.fnUntraced(function* () {
-    const { orgId } = yield* Caller
+
+  const read = Effect.fnUntraced(function* (orgId: OrgId) {
     const [{ gpuLimit, prepaid, suspended }, allowances] = yield* Effect.all([billing.limits(orgId), billing.allowances(orgId)])
     const body: Spending = {
       object: "spending",
@@ -23,5 +29,14 @@ export const spendingOperation = Effect.gen(function* () {
       }))
     }
     return body
+  })
+
+  const answers = yield* Cache.makeWith((orgId: OrgId) => Effect.provideService(read(orgId), TenantScope, orgId), {
+    capacity: 10_000,
+    timeToLive: (exit) => (Exit.isSuccess(exit) ? answerAge : Duration.zero)
+  })
+  return Effect.fnUntraced(function* () {
+    const { orgId } = yield* Caller
+    return yield* Cache.get(answers, orgId)
   })
 })
