@@ -218,11 +218,14 @@ export class KubeClient extends Context.Service<
       namespace: string | undefined,
       options?: DeleteOptions
     ) => Effect.Effect<void, KubeError>
-    /** The container's log: its last `tailLines` lines, by default everything from the start; at most 4 MiB. */
+    /**
+     * The container's log: its last `tailLines` lines, by default everything from the start; at most 4 MiB. The
+     * container is always named, because anything may add containers to a pod.
+     */
     readonly podLog: (
       name: string,
       namespace: string,
-      options?: { readonly container?: string; readonly tailLines?: number; readonly previous?: boolean; readonly timestamps?: boolean }
+      options: { readonly container: string; readonly tailLines?: number; readonly previous?: boolean; readonly timestamps?: boolean }
     ) => Effect.Effect<string, KubeError>
   }
 >()("seatrial/KubeClient") {

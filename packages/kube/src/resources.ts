@@ -48,6 +48,7 @@ const Container = open({
   command: optional(Schema.Array(Schema.String)),
   args: optional(Schema.Array(Schema.String)),
   workingDir: optional(Schema.String),
+  restartPolicy: optional(Schema.String),
   env: optional(Schema.Array(open({ name: Schema.String, value: optional(Schema.String), valueFrom: optional(Schema.Unknown) }))),
   ports: optional(Schema.Array(open({ containerPort: Schema.Number, name: optional(Schema.String), protocol: optional(Schema.String) }))),
   resources: optional(open({ requests: optional(Quantities()), limits: optional(Quantities()) })),

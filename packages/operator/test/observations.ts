@@ -186,6 +186,7 @@ export const pod: ObservedPod = {
   merge: null,
   started: true,
   ready: true,
+  unreadySidecar: null,
   restarts: 0,
   lastExit: null,
   blocked: null,

@@ -107,7 +107,7 @@ describe("on a local cluster", () => {
       assert.deepInclude(pod.metadata.labels, { app: "load", "job-name": "load", "batch.kubernetes.io/job-name": "load", "controller-uid": job.metadata.uid })
       assert.deepInclude(pod.metadata.ownerReferences?.[0], { kind: "Job", uid: job.metadata.uid ?? "", controller: true })
       const kube = yield* KubeClient
-      assert.strictEqual(yield* kube.podLog(pod.metadata.name, "default", { tailLines: 10 }), "done\n")
+      assert.strictEqual(yield* kube.podLog(pod.metadata.name, "default", { container: "main", tailLines: 10 }), "done\n")
     })
   )
 

@@ -1,6 +1,7 @@
 import { KubeClient } from "@seatrial/kube"
 import { Effect } from "effect"
 import type { Gathered } from "../gather/gather.ts"
+import { mainContainer, mainContainerName } from "../gather/podStatus.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 
 const lines = 60
@@ -11,15 +12,15 @@ const length = 8_000
 const withoutSecrets = (text: string) => text.replace(/\b(hf_|seatrial_)[A-Za-z0-9]{8,}/g, "$1…").replace(/(bearer\s+)\S+/gi, "$1…")
 
 /** Why the container does not run, if the node reports it. */
-const saidByNode = (pod: WatchedPod): string => {
-  const container = pod.status?.containerStatuses?.[0]
+const nodeMessage = (pod: WatchedPod): string => {
+  const container = mainContainer(pod)
   const { reason = "", message = "" } = container?.state?.waiting ?? container?.state?.terminated ?? container?.lastState?.terminated ?? pod.status ?? {}
   return [reason, message].filter((part) => part !== "").join(": ")
 }
 
 /** The termination message of the container that ended last. */
-const saidAtEnd = (pod: WatchedPod): string => {
-  const container = pod.status?.containerStatuses?.[0]
+const terminationMessage = (pod: WatchedPod): string => {
+  const container = mainContainer(pod)
   return (container?.lastState?.terminated ?? container?.state?.terminated)?.message ?? ""
 }
 
@@ -32,16 +33,16 @@ export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Pick<Gathered
   for (const pod of pods) {
     const { name } = pod.metadata
     const read = (previous: boolean) =>
-      kube.podLog(name, namespace, { tailLines: lines, ...(previous ? { previous } : {}) }).pipe(
+      kube.podLog(name, namespace, { container: mainContainerName(pod), tailLines: lines, ...(previous ? { previous } : {}) }).pipe(
         Effect.timeout("5 seconds"),
         Effect.catch(() => Effect.succeed(""))
       )
     // A restarted container may have no output yet. The cause is in the previous container's log or termination
     // message.
-    const restarted = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0
-    const before = restarted ? (yield* read(true)) || saidAtEnd(pod) : ""
+    const restarted = (mainContainer(pod)?.restartCount ?? 0) > 0
+    const before = restarted ? (yield* read(true)) || terminationMessage(pod) : ""
     const log = yield* read(false)
-    const parts = [before.slice(-length), saidByNode(pod), log.slice(-length)]
+    const parts = [before.slice(-length), nodeMessage(pod), log.slice(-length)]
     const text = withoutSecrets(parts.filter((part) => part.trim() !== "").join("\n"))
     if (text === "") continue
     yield* Effect.logWarning(`${run.id} fails with ${code}; the last output of ${name}:\n${text}`)

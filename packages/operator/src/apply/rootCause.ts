@@ -2,6 +2,8 @@ import type { Node } from "@seatrial/kube"
 import { type Cause, cut, deviceFault, type Finding, gpuFaultOfNode } from "../gather/gpuFault.ts"
 import { lastWords } from "../gather/lastWords.ts"
 import { firstContainer } from "../gather/observeCopy.ts"
+import { type ContainerExit, type ContainerStatus, conditionOf, initContainer, lastExit, mainContainer } from "../gather/podStatus.ts"
+import { foreignInitContainers, sidecars, unreadySidecar } from "../gather/sidecars.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import { checkContainer, roleLabel } from "../resources/objectNames.ts"
 
@@ -14,14 +16,10 @@ const gpuFault = /^.*\b(?:Xid\b|uncorrectable ECC error|CUDA error: (?:an illega
 /** Waiting reasons of a container during a normal start. */
 const patience = new Set(["ContainerCreating", "PodInitializing"])
 
-type ObservedContainer = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
-type ContainerWaiting = NonNullable<NonNullable<ObservedContainer["state"]>["waiting"]>
-type ContainerExit = NonNullable<NonNullable<ObservedContainer["state"]>["terminated"]>
+type ContainerWaiting = NonNullable<NonNullable<ContainerStatus["state"]>["waiting"]>
 
-const exitOf = (exit: ContainerExit): Finding => {
-  // Only a line about the GPU counts. Other output of the engine belongs in the log.
-  const fault = gpuFault.exec(exit.message ?? "")?.[0]
-  if (fault !== undefined) return { reason: "GpuFault", message: cut(fault) }
+/** How a container ended, without its own output. */
+const plainExit = (exit: ContainerExit): Finding => {
   if (exit.reason === "OOMKilled")
     return { reason: "OOMKilled", message: `The container exceeded its memory limit and was killed with exit code ${exit.exitCode}.` }
   return {
@@ -30,18 +28,21 @@ const exitOf = (exit: ContainerExit): Finding => {
   }
 }
 
+/** How the engine ended. Of its output only a line about the GPU counts. All other output belongs in the log. */
+const exitOf = (exit: ContainerExit): Finding => {
+  const fault = gpuFault.exec(exit.message ?? "")?.[0]
+  return fault === undefined ? plainExit(exit) : { reason: "GpuFault", message: cut(fault) }
+}
+
 /** Why a container ended: its GPU, unless the container reported that itself or was killed for its memory. */
 const withFault = (exit: Finding, fault: Finding | null): Finding =>
   fault === null || exit.reason === "GpuFault" || exit.reason === "OOMKilled" ? exit : fault
 
-/** How the container ended, or how it ended before its restart. */
-const lastEnd = (container: ObservedContainer | undefined): ContainerExit | undefined => container?.state?.terminated ?? container?.lastState?.terminated
-
 /** How the container of a terminating pod ended before the deletion. Its end during the deletion has no other cause. */
-const ownEnd = (container: ObservedContainer | undefined) => {
+const ownEnd = (container: ContainerStatus | undefined) => {
   const now = container?.state?.terminated
   const isKilled = now !== undefined && (now.exitCode === 137 || now.exitCode === 143) && now.reason !== "OOMKilled"
-  return isKilled ? container?.lastState?.terminated : lastEnd(container)
+  return isKilled ? container?.lastState?.terminated : lastExit(container)
 }
 
 /** Why a container does not start, as the node reports it; null during a normal start. */
@@ -63,8 +64,6 @@ const copyFailure = (container: string | null, ended: ContainerExit): Finding =>
  */
 type Rule = (pod: WatchedPod, fault: Finding | null) => Finding | null
 
-const conditionOf = (pod: WatchedPod, name: string) => pod.status?.conditions?.find(({ type }) => type === name)
-
 const disruption: Rule = (pod, fault) => {
   const disrupted = conditionOf(pod, "DisruptionTarget")
   if (disrupted?.status !== "True") return null
@@ -84,7 +83,7 @@ const scheduling: Rule = (pod) => {
 /** Why the init container that copies or checks the weights does not run, or how it ended. */
 const weights: Rule = (pod) => {
   const first = firstContainer(pod)
-  const state = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
+  const state = first === null ? undefined : initContainer(pod, first)
   if (state === undefined || state.state?.running !== undefined || state.state?.terminated?.exitCode === 0) return null
   const ended = state.state?.terminated ?? state.lastState?.terminated
   return ended === undefined || ended.exitCode === 0 ? waitingFinding(state.state?.waiting) : copyFailure(first, ended)
@@ -92,24 +91,46 @@ const weights: Rule = (pod) => {
 
 /** The engine's container cannot be created. `CrashLoopBackOff` only delays a start; the end before it is the problem. */
 const engineStart: Rule = (pod) => {
-  const finding = waitingFinding(pod.status?.containerStatuses?.[0]?.state?.waiting)
+  const finding = waitingFinding(mainContainer(pod)?.state?.waiting)
   return finding?.reason === "CrashLoopBackOff" ? null : finding
 }
 
 const engineEnd: Rule = (pod, fault) => {
-  const container = pod.status?.containerStatuses?.[0]
-  const ended = pod.metadata.deletionTimestamp === undefined ? lastEnd(container) : ownEnd(container)
+  const container = mainContainer(pod)
+  const ended = pod.metadata.deletionTimestamp === undefined ? lastExit(container) : ownEnd(container)
   return ended === undefined || ended.exitCode === 0 || container?.ready === true ? null : withFault(exitOf(ended), fault)
 }
 
 const readiness: Rule = (pod, fault) => {
-  const container = pod.status?.containerStatuses?.[0]
+  const container = mainContainer(pod)
   if (container?.started !== true || container.ready || container.state?.running === undefined) return null
   return fault ?? { reason: "NotReady", message: cut(conditionOf(pod, "Ready")?.message ?? "The engine fails its readiness probe.") }
 }
 
+/** Why a container that something else added to the pod does not run, or how it ended. Null if it has no problem. */
+const foreignFinding = (container: ContainerStatus): Finding | null => {
+  if (container.ready || container.state?.terminated?.exitCode === 0) return null
+  const waiting = waitingFinding(container.state?.waiting)
+  if (waiting !== null && waiting.reason !== "CrashLoopBackOff") return waiting
+  const exit = lastExit(container)
+  return exit === undefined || exit.exitCode === 0 ? waiting : plainExit(exit)
+}
+
+/** A problem of a container that something else added to the pod. */
+const foreign: Rule = (pod) => {
+  if (pod.metadata.deletionTimestamp !== undefined) return null
+  for (const container of [...foreignInitContainers(pod), ...sidecars(pod)]) {
+    const finding = foreignFinding(container)
+    if (finding !== null) return { ...finding, message: cut(`${container.name}, a container that something else added to the pod: ${finding.message}`) }
+  }
+  const unready = unreadySidecar(pod)
+  return unready === undefined
+    ? null
+    : { reason: "SidecarNotReady", message: `The engine is ready, but ${unready.name}, a container that something else added to the pod, is not.` }
+}
+
 /** In the order of their precedence. */
-const rules: ReadonlyArray<Rule> = [disruption, termination, scheduling, weights, engineStart, engineEnd, readiness]
+const rules: ReadonlyArray<Rule> = [disruption, termination, scheduling, weights, engineStart, engineEnd, readiness, foreign]
 
 const findingOf: Rule = (pod, fault) => {
   for (const rule of rules) {

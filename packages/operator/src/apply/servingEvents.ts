@@ -12,7 +12,7 @@ import { aboutResource } from "./transitionEvents.ts"
 const eventIntervalMillis = 60_000
 
 /** Reasons of `Ready` if a model that should serve does not. */
-const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer", "BalanceUsedUp", "BillingSuspended"])
+const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer", "GatewayUnreachable", "BalanceUsedUp", "BillingSuspended"])
 
 const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
 

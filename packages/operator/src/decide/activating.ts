@@ -1,20 +1,13 @@
-import { gatewayDeadline } from "../limits.ts"
-import { countedFrom, type Observation } from "../observation/Observation.ts"
-import type { ObservedPod } from "../observation/ObservedPod.ts"
-import { endedOf } from "../observation/work.ts"
+import type { Observation } from "../observation/Observation.ts"
 import { bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { onceElsewhere } from "./elsewhere.ts"
 import { engineFirst } from "./engineInTrial.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
-
-const isPublished = (pod: ObservedPod, { pod: name, url }: { readonly pod: string; readonly url: string }): boolean => url === pod.url && name === pod.name
+import { endpointOf, reachDeadline } from "./traffic.ts"
 
 /** The endpoint of the engine, if the gateways route to it alone. */
-const soleEndpoint = ({ pod, run }: EngineObservation) => {
-  const [endpoint, ...others] = run.endpoints
-  return endpoint !== undefined && others.length === 0 && isPublished(pod, endpoint) ? endpoint : null
-}
+const soleEndpoint = (observation: EngineObservation) => (observation.run.endpoints.length === 1 ? (endpointOf(observation) ?? null) : null)
 
 /**
  * The pod's status and the gateways' observations may be from before the node became unresponsive, so the engine takes
@@ -39,9 +32,7 @@ const reached: Rule = (observation) => (soleEndpoint(observation)?.reachable ===
 /** Publishes the engine, and waits until a gateway reaches it, at the latest until the deadline. */
 const publish = (observation: EngineObservation, url: string, now: number): Decision => {
   const { pod, run } = observation
-  // The deadline of the gateways starts when the engine can be published, which is after its comparison.
-  const comparedAt = [observation.boot?.verdict?.at ?? null, endedOf(observation, "boot")?.at ?? null]
-  const deadline = countedFrom(observation, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
+  const deadline = reachDeadline(observation)
   if (now >= deadline)
     return fail(
       "gateway_unreachable",

@@ -7,7 +7,7 @@ import { copying } from "./copying.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { judge, leaveFailedCard } from "./elsewhere.ts"
 import { replaceChanged } from "./engineImage.ts"
-import { endedWithItsNode, moreMemory } from "./engineStart.ts"
+import { endedWithItsNode, moreMemory, sidecarUnready } from "./engineStart.ts"
 import { merging, preparedAt } from "./merging.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
@@ -51,6 +51,7 @@ const unplaced: Rule = ({ pod, podClass }) => {
 
 /** The failure of an engine that was not ready again in time. */
 const unresponsive = ({ pod, run }: EngineObservation, seconds: number): Decision => {
+  if (pod.unreadySidecar !== null) return fail("container_blocked", sidecarUnready(seconds))
   const isAlive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
   return isAlive
     ? fail("engine_hung", `The engine hung during the trial: its process runs, but it has not responded for ${seconds} seconds. Try another runtime.`)

@@ -139,11 +139,16 @@ const failedStart: Rule = (observation, now) => {
   return redownload ?? fail(failure.code, failure.text)
 }
 
+/** The failure of a run whose engine is ready in a pod that is not. */
+export const sidecarUnready = (seconds: number): string =>
+  `The engine is ready, but a container that the cluster added to its pod was not ready within ${seconds} seconds. Its name is in status.cause of the ModelDeployment. Correct the webhook or service mesh that adds it, or exclude the namespace.`
+
 /** Waits until the engine has loaded the model, at the latest until the deadline of its host class. */
 const awaitLoaded = (observation: EngineObservation, now: number): Decision => {
   const { pod, podClass, run } = observation
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(observation, run.phaseSince, pod.startedAt) + seconds * 1_000
+  if (now >= deadline && pod.unreadySidecar !== null) return fail("container_blocked", sidecarUnready(seconds))
   if (now >= deadline)
     return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class with a longer bootDeadlineSeconds.`)
   const restarted = pod.restarts === 0 ? "" : ` It ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`

@@ -8,7 +8,8 @@ import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
 import { reuses } from "./reuse.ts"
-import { classGone, isUp, serving, whyNotReady } from "./servingEngine.ts"
+import { classGone, serving, whyNotReady } from "./servingEngine.ts"
+import { isUp, whyNoTraffic } from "./traffic.ts"
 import { withdraw } from "./withdraw.ts"
 
 /**
@@ -69,9 +70,12 @@ const engineOfOther = (observation: Observation, now: number): string => {
   if (pod === null) return podClass === null ? classGone(observation) : `${engine} is not ready: it is being restarted.`
   if (pod.lost !== null) return `${engine} was evicted: ${pod.lost}. It is replaced.`
   if (!isUp(pod)) return `${engine} is not ready: ${whyNotReady(observation, pod)}`
-  const reason = withheld(observation)
+  const reason = whyNoTraffic(observation, now)
   if (reason === null) return `Serves with the engine of ${run.engineRun}, which this run reuses.`
-  return reason === "AnswersDiffer" ? describeDifference(observation) : `${engine} is not ready: its answers are compared with the verified ones.`
+  if (reason === "AnswersDiffer") return describeDifference(observation)
+  return withheld(observation) === null
+    ? `${engine} waits until a gateway has reached it.`
+    : `${engine} is not ready: its answers are compared with the verified ones.`
 }
 
 /** A run that reused a revision has no engine of its own. The earlier run owns the engine. */

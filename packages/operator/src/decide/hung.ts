@@ -15,7 +15,12 @@ export const hungAt = (observation: Observation): number | null => {
 
 /** Logs that the engine hangs, and deletes its pod. */
 export const replaceHung = ({ pod, podClass }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } => {
-  const message = `The engine was not ready for ${podClass?.bootDeadlineSeconds} seconds, although its container runs. It is replaced.`
+  const time = `${podClass?.bootDeadlineSeconds} seconds`
+  const sidecar = pod?.unreadySidecar ?? null
+  const message =
+    sidecar === null
+      ? `The engine was not ready for ${time}, although its container runs. It is replaced.`
+      : `The engine is ready, but the container ${sidecar}, which something else added to its pod, was not for ${time}. The pod is replaced.`
   return {
     message,
     actions: pod === null ? [] : [Action.Tell({ reason: "EngineReplaced", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })]

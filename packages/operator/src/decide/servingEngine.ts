@@ -10,12 +10,11 @@ import { Action, act, type Decision } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
+import { describeTraffic, endpointOf } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
 
 export const classGone = (observation: Observation): string =>
   `The host class ${chosenClass(observation)} does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one.`
-
-export const isUp = (pod: ObservedPod): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
 
 /** Why an existing engine does not serve. */
 export const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: ObservedPod): string =>
@@ -26,6 +25,7 @@ export const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: 
       : (pod.unschedulable?.message ??
         pod.blocked ??
         describeCopy(pod.copy) ??
+        (pod.unreadySidecar === null ? null : `Its container ${pod.unreadySidecar}, which something else added to the pod, is not ready.`) ??
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`))
 
 /** The same for API callers, without quotations of the scheduler, Kueue or the node. */
@@ -34,6 +34,7 @@ const whyNotReadyInPublic = (pod: ObservedPod): string => {
   if (pod.deleting) return "It is being replaced."
   if (pod.unschedulable !== null) return "It waits for a node with free GPUs."
   if (pod.blocked !== null) return "The cluster cannot start it yet."
+  if (pod.unreadySidecar !== null) return "A container that the cluster added to its pod is not ready."
   return describeCopy(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`)
 }
 
@@ -72,9 +73,9 @@ const starting: Rule = (observation) =>
   observation.pod.ready && observation.pod.url !== null ? null : { ...notReady(observation), work: goesOn(observation, "boot") }
 
 /** The endpoint of the engine if gateways route to it, and whether they route to nothing else. */
-const publication = ({ pod, run }: EngineObservation) => {
-  const isPublished = run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
-  return { isPublished, isCurrent: isPublished && run.endpoints.length === 1 }
+const publication = (observation: EngineObservation) => {
+  const isPublished = endpointOf(observation) !== undefined
+  return { isPublished, isCurrent: isPublished && observation.run.endpoints.length === 1 }
 }
 
 /**
@@ -111,5 +112,6 @@ export const serving = (observation: Observation, now: number): Decision => {
   const withheld = withheldFrom(observation, now)
   if (withheld !== null) return withdrawn(observation, withheld)
   // The image of an old revision may not be recorded yet.
-  return act("Serves.", ...publish(observation), ...noteImage(observation))
+  const { message, ...traffic } = describeTraffic(observation, now)
+  return { ...act(message, ...publish(observation), ...noteImage(observation)), ...traffic }
 }

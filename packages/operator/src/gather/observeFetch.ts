@@ -2,8 +2,10 @@ import type { NamedFailure } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
 import { fetchStart } from "../limits.ts"
 import { type FetchObstacle, ObservedFetch } from "../observation/ObservedFetch.ts"
+import { fetchContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 import { conditionOf, hasEnded, lastExit, mainContainer, millisOf } from "./podStatus.ts"
+import { foreignInitContainers, sidecars } from "./sidecars.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 const unexplained: NamedFailure = {
@@ -13,7 +15,10 @@ const unexplained: NamedFailure = {
 
 /** The pod of a download whose log shows its progress. */
 export const fetchingPod = (pods: ReadonlyArray<WatchedPod>): WatchedPod | undefined =>
-  pods.find(({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.state?.running !== undefined)
+  pods.find((pod) => pod.status?.phase === "Running" && mainContainer(pod)?.state?.running !== undefined)
+
+/** When the download in the pod started. */
+const startOf = (pod: WatchedPod | undefined) => (pod === undefined ? undefined : mainContainer(pod)?.state?.running?.startedAt)
 
 /** The longest quotation of the cluster, in characters. */
 const length = 300
@@ -52,12 +57,19 @@ const unscheduled = (pod: WatchedPod): FetchObstacle | null => {
   return { says: `its pod ${pod.metadata.name} is not scheduled: ${sentence(why)}${claim}`, usualUntil: null }
 }
 
-/** The node cannot start the container. */
+/** Waiting reasons during a normal start. */
+const usualWaits = new Set(["ContainerCreating", "PodInitializing"])
+
+/** The node cannot start the container, or one that something else added to the pod. */
 const containerWaits = (pod: WatchedPod): FetchObstacle | null => {
-  const { message, reason } = mainContainer(pod)?.state?.waiting ?? {}
-  if (reason === undefined || reason === "ContainerCreating") return null
+  const container = [mainContainer(pod), ...foreignInitContainers(pod), ...sidecars(pod)].find(
+    (candidate) => candidate?.state?.waiting?.reason !== undefined && !usualWaits.has(candidate.state.waiting.reason)
+  )
+  const { message, reason } = container?.state?.waiting ?? {}
+  if (container === undefined || reason === undefined) return null
   const detail = message === undefined ? "" : `: ${message.slice(0, length)}`
-  return { says: `its pod ${pod.metadata.name} waits (${reason}${detail}).`, usualUntil: null }
+  const whose = container.name === fetchContainer ? "" : ` for its container ${container.name}, which something else added`
+  return { says: `its pod ${pod.metadata.name} waits${whose} (${reason}${detail}).`, usualUntil: null }
 }
 
 /** The pod has no node yet, or its node has not started the container yet. */
@@ -93,6 +105,17 @@ const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
     .find((failure) => failure !== null) ?? null
 
 /**
+ * How the download ended in a pod that another container keeps running; undefined if there is no such pod. The Job would
+ * never end by itself: it ends with its pod.
+ */
+const endInRunningPod = (pods: ReadonlyArray<WatchedPod>) =>
+  pods
+    .filter((pod) => pod.status?.phase === "Running" && pod.metadata.deletionTimestamp === undefined)
+    .filter((pod) => pod.status?.containerStatuses?.some(({ name, state }) => name !== fetchContainer && state?.running !== undefined) === true)
+    .map((pod) => mainContainer(pod)?.state?.terminated)
+    .find((exit) => exit !== undefined)
+
+/**
  * The state of the download Job. `pods`: the Job's pods. `log`: the end of the running pod's log. `outdated`: the
  * operator would create a different Job now.
  */
@@ -107,10 +130,12 @@ export const observeFetch = (
   if (job.metadata.deletionTimestamp !== undefined) return ObservedFetch.Leaving()
   const reported = lastError(pods)
   const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
-  if (holds("Complete") !== undefined) return ObservedFetch.Succeeded()
+  const exit = endInRunningPod(pods)
+  if (holds("Complete") !== undefined || exit?.exitCode === 0) return ObservedFetch.Succeeded()
+  if (exit !== undefined) return ObservedFetch.Failed({ failure: reported ?? unexplained, endedAt: millisOf(exit.finishedAt) })
   const failed = holds("Failed")
   if (failed === undefined) {
-    const runsSince = latest(fetchingPod(pods)?.status?.containerStatuses?.[0]?.state?.running?.startedAt)
+    const runsSince = latest(startOf(fetchingPod(pods)))
     return ObservedFetch.Active({
       obstacle: obstacleOf(job, pods, countedAs),
       progress: readProgress(log),

@@ -1,11 +1,12 @@
 import type { Node } from "@seatrial/kube"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { imageDigest, isPinned } from "../resources/imageDigest.ts"
-import { madeFromAnnotation } from "../resources/objectNames.ts"
+import { enginePort, madeFromAnnotation } from "../resources/objectNames.ts"
 import { hasGpuFault } from "./gpuFault.ts"
 import { observeCopy } from "./observeCopy.ts"
 import { observeMerge } from "./observeMerge.ts"
-import { conditionOf, hasEnded, lastExit, mainContainer, millisOf } from "./podStatus.ts"
+import { conditionOf, hasEnded, lastExit, mainContainer, mainContainerSpec, millisOf } from "./podStatus.ts"
+import { unreadySidecar } from "./sidecars.ts"
 import type { WatchedPod } from "./watched.ts"
 
 /** Waiting reasons of a container that cannot start. */
@@ -59,12 +60,12 @@ const observeScheduling = (pod: WatchedPod, createdAt: number): Pick<ObservedPod
 }
 
 /**
- * Why a container of the pod cannot start. While an init container runs, the main container waits and reports nothing.
+ * Why the engine cannot start. It starts after all init containers, those of others included. Other containers of the
+ * pod do not hold it back.
  */
 const blockedBy = (pod: WatchedPod): string | null => {
-  const waitingInit = pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined)
-  const reason = (waitingInit ?? mainContainer(pod))?.state?.waiting?.reason
-  return reason !== undefined && blocking.has(reason) ? reason : null
+  const before = [...(pod.status?.initContainerStatuses ?? []), mainContainer(pod)]
+  return before.map((container) => container?.state?.waiting?.reason).find((reason) => reason !== undefined && blocking.has(reason)) ?? null
 }
 
 /** The starts and ends of the engine's container. */
@@ -83,14 +84,14 @@ const observeContainer = (pod: WatchedPod): Pick<ObservedPod, "blocked" | "lastE
 }
 
 const observeImage = (pod: WatchedPod): Pick<ObservedPod, "image" | "imageDigest" | "imagePinned"> => {
-  const image = pod.spec?.containers[0]?.image
+  const image = mainContainerSpec(pod)?.image
   if (image === undefined) return { image: null, imageDigest: null, imagePinned: false }
   return { image, imageDigest: imageDigest(image, mainContainer(pod)?.imageID), imagePinned: isPinned(image) }
 }
 
 const urlOf = (pod: WatchedPod): string | null => {
   const address = pod.status?.podIP ?? ""
-  const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort
+  const port = mainContainerSpec(pod)?.ports?.find(({ name }) => name === enginePort)?.containerPort
   if (address === "" || port === undefined) return null
   return `http://${address.includes(":") ? `[${address}]` : address}:${port}`
 }
@@ -111,6 +112,7 @@ export const observePod = (pod: WatchedPod, node: Node | undefined): ObservedPod
     merge: observeMerge(pod),
     ...observeContainer(pod),
     ready: isReady(pod),
+    unreadySidecar: unreadySidecar(pod)?.name ?? null,
     readyChangedAt: millisOf(conditionOf(pod, "Ready")?.lastTransitionTime),
     lost: hasEnded(pod) ? (status?.reason ?? "its pod was terminated") : null,
     gpuFault: hasGpuFault(pod, node),

@@ -1,3 +1,4 @@
+import { engineContainer, fetchContainer, roleLabel } from "../resources/objectNames.ts"
 import type { WatchedPod } from "./watched.ts"
 
 export type ContainerStatus = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
@@ -11,8 +12,19 @@ export const millisOf = (time: string | null | undefined): number | null => {
 
 export const conditionOf = (pod: WatchedPod, name: string) => pod.status?.conditions?.find(({ type }) => type === name)
 
-/** The container of the engine or the download. */
-export const mainContainer = (pod: WatchedPod): ContainerStatus | undefined => pod.status?.containerStatuses?.[0]
+type NamedPod = Pick<WatchedPod, "metadata">
+
+/** The name of the container that the pod exists for: the engine or the download. */
+export const mainContainerName = ({ metadata: { labels } }: NamedPod): string => (labels?.[roleLabel] === "fetch" ? fetchContainer : engineContainer)
+
+/**
+ * The status of the container that the pod exists for. An admission webhook may have put other containers before it.
+ */
+export const mainContainer = (pod: WatchedPod): ContainerStatus | undefined =>
+  pod.status?.containerStatuses?.find(({ name }) => name === mainContainerName(pod))
+
+/** The specification of the same container. */
+export const mainContainerSpec = (pod: WatchedPod) => pod.spec?.containers.find(({ name }) => name === mainContainerName(pod))
 
 export const initContainer = (pod: WatchedPod, container: string): ContainerStatus | undefined =>
   pod.status?.initContainerStatuses?.find(({ name }) => name === container)

@@ -3,7 +3,7 @@ import type { Run } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { fetchJob } from "../objects/fetchObjects.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
-import { fetchJobName, madeFromAnnotation, roleLabel } from "../resources/objectNames.ts"
+import { fetchContainer, fetchJobName, madeFromAnnotation, roleLabel } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { GatherSettings } from "./gather.ts"
@@ -42,7 +42,7 @@ export const readDownload = Effect.fnUntraced(function* (
   const job = Option.getOrUndefined(yield* jobs.get(fetchJobName(id), namespace))
   const pods = own.filter(({ metadata }) => metadata.labels?.[roleLabel] === "fetch")
   const running = phase === "materializing" ? fetchingPod(pods) : undefined
-  return { job, pods, log: running === undefined ? "" : yield* readProgressLog(running.metadata.name, namespace) }
+  return { job, pods, log: running === undefined ? "" : yield* readProgressLog(running.metadata.name, namespace, fetchContainer) }
 })
 
 /** The state of the download. `countedAs`: maps a time of the cluster to the one from which to count. */

@@ -43,8 +43,9 @@ const downSince = (
 
 /** The copy of the weights, with its progress while it runs. */
 const readCopy = Effect.fnUntraced(function* (watched: WatchedPod, copy: ObservedCopy | null, namespace: string) {
-  if (copy?.running !== true) return copy
-  return observeCopy(watched, yield* readProgressLog(watched.metadata.name, namespace, firstContainer(watched) ?? undefined))
+  const container = firstContainer(watched)
+  if (copy?.running !== true || container === null) return copy
+  return observeCopy(watched, yield* readProgressLog(watched.metadata.name, namespace, container))
 })
 
 /** Reads the state of the run's engine and its node. */

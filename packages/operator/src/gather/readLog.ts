@@ -4,6 +4,7 @@ import type { Run } from "@seatrial/store"
 import { Effect } from "effect"
 import { bootRestarts } from "../limits.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { engineContainer } from "../resources/objectNames.ts"
 import { lastExit, mainContainer } from "./podStatus.ts"
 import type { WatchedPod } from "./watched.ts"
 
@@ -11,9 +12,9 @@ import type { WatchedPod } from "./watched.ts"
 const bootLines = 200
 
 /** The end of the log of a running download or copy; empty if the node does not return it at once. */
-export const readProgressLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
+export const readProgressLog = Effect.fnUntraced(function* (pod: string, namespace: string, container: string) {
   const kube = yield* KubeClient
-  return yield* kube.podLog(pod, namespace, { tailLines: 5, ...(container === undefined ? {} : { container }) }).pipe(
+  return yield* kube.podLog(pod, namespace, { container, tailLines: 5 }).pipe(
     Effect.timeout("2 seconds"),
     Effect.catch(() => Effect.succeed(""))
   )
@@ -24,7 +25,7 @@ export const readBootLog = Effect.fnUntraced(function* (run: Run, pod: ObservedP
   const isFailedStart = phaseTraits[run.phase].engineRuns && pod !== null && !pod.ready && pod.restarts >= bootRestarts
   if (!isFailedStart) return null
   const kube = yield* KubeClient
-  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: bootLines }), () => Effect.succeed(""))
+  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { container: engineContainer, tailLines: bootLines }), () => Effect.succeed(""))
   // If the container runs again, the log already belongs to its new start.
   const lastOutput = watched === undefined ? "" : (lastExit(mainContainer(watched))?.message ?? "")
   return `${lastOutput}\n${log}`

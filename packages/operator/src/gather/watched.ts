@@ -77,12 +77,12 @@ const ContainerStatus = Struct({
 const PodSpec = Struct({
   nodeName: optional(Text),
   schedulingGates: optional(List(Struct({ name: Text }))),
-  initContainers: optional(List(Struct({ name: Text, args: optional(List(Text)) }))),
+  initContainers: optional(List(Struct({ name: Text, args: optional(List(Text)), restartPolicy: optional(Text) }))),
   containers: List(
     Struct({
       name: Text,
       image: optional(Text),
-      ports: optional(List(Struct({ containerPort: Schema.Number }))),
+      ports: optional(List(Struct({ name: optional(Text), containerPort: Schema.Number }))),
       resources: optional(Struct({ requests: optional(Quantities), limits: optional(Quantities) }))
     })
   ),

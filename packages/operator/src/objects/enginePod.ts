@@ -4,7 +4,16 @@ import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { pinned } from "../resources/imageDigest.ts"
-import { enginePodName, gpuPriceAnnotation, hostClassLabel, madeFromAnnotation, queueLabel, traceparentAnnotation } from "../resources/objectNames.ts"
+import {
+  engineContainer,
+  enginePodName,
+  enginePort,
+  gpuPriceAnnotation,
+  hostClassLabel,
+  madeFromAnnotation,
+  queueLabel,
+  traceparentAnnotation
+} from "../resources/objectNames.ts"
 import type { PodClass, VolumeOf } from "../resources/PodClass.ts"
 import { adapterPath, weightsMounts, weightsPath } from "../resources/weightFiles.ts"
 import { digestOf, imageOn, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
@@ -158,16 +167,16 @@ const volumesOf = ({ compileCache, scratch, sharedMemoryBytes }: PodClass) => [
   { name: "shm", emptyDir: { medium: "Memory", sizeLimit: String(sharedMemoryBytes) } }
 ]
 
-const engineContainer = (input: EnginePodInput, start: EngineContainer, weightsMounted: ReturnType<typeof weightsOf>["mounts"]) => {
+const containerOf = (input: EnginePodInput, start: EngineContainer, weightsMounted: ReturnType<typeof weightsOf>["mounts"]) => {
   const { podClass, revision, run } = input
   const { drainSeconds } = podClass
   return {
-    name: "engine",
+    name: engineContainer,
     image: pinned(imageName(input), revision.engineImage === null ? null : revision.engineDigest),
     command: start.command,
     args: start.args,
     env: environmentOf(input, start),
-    ports: [{ name: "http", containerPort: start.port, protocol: "TCP" }],
+    ports: [{ name: enginePort, containerPort: start.port, protocol: "TCP" }],
     resources: resourcesOf(podClass),
     securityContext: containerSecurity(podClass.podSecurity),
     ...(drainSeconds === 0 ? {} : { lifecycle: { preStop: { sleep: { seconds: drainSeconds } } } }),
@@ -208,7 +217,7 @@ const specOf = (input: EnginePodInput) => {
     ...pullSecrets(settings),
     securityContext: podSecurity(podClass, start.group),
     initContainers: weights.initContainers,
-    containers: [engineContainer(input, start, weights.mounts)],
+    containers: [containerOf(input, start, weights.mounts)],
     volumes: [...weights.volumes, ...volumesOf(podClass)]
   }
 }

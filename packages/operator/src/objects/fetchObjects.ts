@@ -3,7 +3,7 @@ import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { audienceOf } from "../observation/audienceOf.ts"
-import { fetchJobName, hubSecretName, madeFromAnnotation } from "../resources/objectNames.ts"
+import { fetchContainer, fetchJobName, hubSecretName, madeFromAnnotation } from "../resources/objectNames.ts"
 import { weightsArguments } from "../resources/weightFiles.ts"
 import { digestOf, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
 
@@ -47,7 +47,7 @@ const downloadContainer = ({ revision, run, settings }: FetchInput, withToken: b
   const hash = revision.facts.adapter?.content_hash ?? null
   const { mounts, variables } = certificatesOf(settings)
   return {
-    name: "fetch",
+    name: fetchContainer,
     image: settings.fetchImage,
     command: ["seatrial", "fetch"],
     args: [...weightsArguments(revision, "/weights"), ...(hash === null ? [] : [`--adapter-hash=${hash}`]), ...sharingOrganization(run)],
@@ -92,7 +92,7 @@ export const fetchJob = (input: FetchInput, withToken: boolean): KubeObject => {
     activeDeadlineSeconds: settings.fetchSeconds,
     podFailurePolicy: {
       rules: [
-        { action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } },
+        { action: "FailJob", onExitCodes: { containerName: fetchContainer, operator: "In", values: [3] } },
         // A node drain or restart does not count as a failed download.
         { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }
       ]

@@ -74,6 +74,11 @@ export interface ObservedPod {
   /** When its container started last, or ended last if it waits for a restart. */
   readonly startedAt: number | null
   readonly ready: boolean
+  /**
+   * The name of a container that something else added to the pod, for example a service mesh, if the pod is not ready
+   * because of it. The engine itself is ready.
+   */
+  readonly unreadySidecar: string | null
   /** When its readiness changed last. */
   readonly readyChangedAt: number | null
   readonly restarts: number

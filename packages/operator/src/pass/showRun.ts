@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { patchStatus } from "../apply/patchStatus.ts"
 import { progressOf } from "../apply/progressOf.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
-import { withheld } from "../decide/bootCheck.ts"
 import { isServed } from "../decide/idle.ts"
+import { whyNoTraffic } from "../decide/traffic.ts"
 import type { AppliedDecision } from "./applyDecision.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
@@ -54,7 +54,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
     message,
     idle: isIdle,
     unfunded,
-    withheld: withheld(observation),
+    withheld: whyNoTraffic(observation, now),
     classGone: observation.podClass === null,
     now
   })

@@ -22,6 +22,13 @@ export const traceparentAnnotation = "seatrial.dev/traceparent"
  */
 export const weightsInUseAnnotation = "seatrial.dev/weights-in-use"
 
+/** Main container of an engine's pod. Something else may add more containers to the pod, in any position. */
+export const engineContainer = "engine"
+/** Name of the port on which the engine answers. */
+export const enginePort = "http"
+/** Main container of a download's pod. */
+export const fetchContainer = "fetch"
+
 /** Container of an engine's pod that copies the weights to its node. */
 export const copyContainer = "copy-weights"
 /** Container of an engine's pod that checks the weights in the store, if the engine reads them there. */

@@ -3,6 +3,7 @@ import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Effect } from "effect"
 import { operatorMetrics } from "../metrics.ts"
+import { engineContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -16,7 +17,9 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   if (metrics.status !== 200) return yield* new WorkUnavailable({ message: `The engine's metrics answered with status ${metrics.status}.` })
   // Reads the log from its beginning, which has the figures of the start. The checks may have added thousands of lines
   // since: SGLang logs each prompt.
-  const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace), () => unavailable({ message: "The engine's log could not be read." }))
+  const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace, { container: engineContainer }), () =>
+    unavailable({ message: "The engine's log could not be read." })
+  )
   const figures = trial.engine.measured({ metrics: metrics.text, log })
   const { estimate, facts, settings } = trial.revision
   const layout = kvLayoutOf(figures, { config: facts.config, wire: trial.engine.wire, fit: estimate, sequenceBytes: estimate.components?.sequence })

@@ -4,6 +4,7 @@ import type { RunRevision } from "@seatrial/store"
 import type { ObservedStart } from "@seatrial/trial"
 import { firstContainer } from "../gather/observeCopy.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { engineContainer } from "../resources/objectNames.ts"
 import { weightsArguments, weightsPath } from "../resources/weightFiles.ts"
 
 /**
@@ -12,7 +13,7 @@ import { weightsArguments, weightsPath } from "../resources/weightFiles.ts"
  */
 export const observedStart = (pod: Pod | undefined, observation: ObservedPod, revision: RunRevision): ObservedStart => {
   const first = pod?.spec?.initContainers?.find(({ name }) => name === firstContainer(pod))
-  const engine = pod?.spec?.containers[0]
+  const engine = pod?.spec?.containers.find(({ name }) => name === engineContainer)
   // The hash of the list of files, which the init container verified.
   const manifests = weightsArguments(revision, null).filter((word) => word.includes("manifest="))
   const isVerified = observation.copy?.done === true && manifests.every((word) => first?.args?.includes(word) === true)

@@ -4,9 +4,9 @@ import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { firstToken } from "@seatrial/trial"
 import { Effect } from "effect"
-import { millisOf } from "../gather/podStatus.ts"
+import { initContainer, mainContainer, millisOf } from "../gather/podStatus.ts"
 import type { WatchedPod } from "../gather/watched.ts"
-import { copyContainer } from "../resources/objectNames.ts"
+import { copyContainer, engineContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 
@@ -15,16 +15,20 @@ const cachedMaxSeconds = 5
 
 const between = (from: number | null, to: number | null): number | null => (from === null || to === null ? null : Math.max(0, to - from) / 1_000)
 
+/** When the last init container ended, Unix milliseconds; null if none did. A sidecar among them never ends. */
+const preparedAt = (pod: WatchedPod): number | null => {
+  const ends = (pod.status?.initContainerStatuses ?? []).flatMap(({ state }) => millisOf(state?.terminated?.finishedAt) ?? [])
+  return ends.length === 0 ? null : Math.max(...ends)
+}
+
 /** The durations of the parts of a pod's start, from its status and its log. `first`: seconds to the first token. */
 export const startOf = (pod: WatchedPod, loadedAt: number | null, first: number | null): EngineStart => {
-  const initial = pod.status?.initContainerStatuses?.at(-1)
-  const copied = initial?.state?.terminated
-  const container = pod.status?.containerStatuses?.[0]
+  const copied = initContainer(pod, copyContainer)?.state?.terminated
+  const container = mainContainer(pod)
   const condition = (name: string) => millisOf(pod.status?.conditions?.find(({ status, type }) => type === name && status === "True")?.lastTransitionTime)
   const beganAt = millisOf(container?.state?.running?.startedAt)
-  const copyEnded = millisOf(copied?.finishedAt)
-  const image_pull = between(initial === undefined ? condition("PodScheduled") : copyEnded, beganAt)
-  const weights_to_node = initial?.name === copyContainer ? between(millisOf(copied?.startedAt), copyEnded) : null
+  const image_pull = between(preparedAt(pod) ?? condition("PodScheduled"), beganAt)
+  const weights_to_node = between(millisOf(copied?.startedAt), millisOf(copied?.finishedAt))
   const parts = {
     image_pull,
     weights_to_node,
@@ -44,8 +48,8 @@ export const recordStart = Effect.fn("recordStart")(function* (trial: EngineUnde
   const kube = yield* KubeClient
   const { engine, enginePod, namespace, pod, run } = trial
   // A restarted engine is neither cold nor warm.
-  if (enginePod === undefined || (enginePod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0) return
+  if (enginePod === undefined || (mainContainer(enginePod)?.restartCount ?? 0) > 0) return
   const first = yield* firstToken(yield* subjectOf(trial, "60 seconds"))
-  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { timestamps: true }), () => Effect.succeed(""))
+  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { container: engineContainer, timestamps: true }), () => Effect.succeed(""))
   yield* persist(runs.recordStart(run.id, run.orgId, startOf(enginePod, timeOfHit(log, engine.weightsLoaded), first)))
 })

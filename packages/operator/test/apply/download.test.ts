@@ -20,7 +20,7 @@ const state: DownloadState = {
 
 const job: Job = { metadata: { name: "dep-1-fetch", creationTimestamp: "1970-01-01T00:00:00Z" } }
 const podOf = (status: Pod["status"], nodeName?: string): Pod => ({
-  metadata: { name: "dep-1-fetch-x", creationTimestamp: "1970-01-01T00:00:00Z" },
+  metadata: { name: "dep-1-fetch-x", creationTimestamp: "1970-01-01T00:00:00Z", labels: { "seatrial.dev/role": "fetch" } },
   spec: {
     containers: [],
     volumes: [{ name: "weights", persistentVolumeClaim: { claimName: "seatrial-weights" } }, { name: "scratch" }],

@@ -16,6 +16,7 @@ const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number, byRe
 const busy = (running: WorkEnded["kind"]): Partial<Observation> => ({ work: { running, ended: null } })
 const serving: Partial<Run> = { ...withRevision({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: false }
+const reached = { ...endpoint, reachable: true }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
 const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
 const unready = { ...pod, ready: false }
@@ -499,7 +500,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   "activated and active": [
     ["a serving engine is published while it is ready", observationOf("activated", { pod }, serving), 0, `publish ${url}`],
-    ["and written only on change", observationOf("activated", { pod }, { ...serving, endpoints: [endpoint] }), 0, ""],
+    ["and written only on change", observationOf("activated", { pod }, { ...serving, endpoints: [reached] }), 0, ""],
     [
       "an engine that is not ready is withdrawn",
       observationOf("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }),
@@ -559,12 +560,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["but not a restarting one", observationOf("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
     [
       "nor one that responds although another GPU of the node failed",
-      observationOf("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [reached] }),
       0,
       ""
     ],
     ["a pod on a lost node is replaced", observationOf("activated", { pod: { ...pod, lost: "its node is gone" } }, serving), 0, "remove pod pod-1 by force"],
-    ["a deleted custom resource comes back", observationOf("activated", { pod, resource: null }, { ...serving, endpoints: [endpoint] }), 0, "EnsureResource"],
+    ["a deleted custom resource comes back", observationOf("activated", { pod, resource: null }, { ...serving, endpoints: [reached] }), 0, "EnsureResource"],
     [
       "a deleted model is drained",
       observationOf("activated", { pod }, { ...serving, modelDeleted: true, endpoints: [endpoint] }),

@@ -13,7 +13,7 @@ import { deploymentId, otherDeployment, podClass, revision, run } from "../obser
 const at = "2026-11-21T10:00:00Z"
 const millis = Date.parse(at)
 const metadataOfPod = { name: "engine", creationTimestamp: at, uid: "u" }
-const spec = { nodeName: "n", containers: [{ name: "engine", ports: [{ containerPort: 8000 }] }] }
+const spec = { nodeName: "n", containers: [{ name: "engine", ports: [{ name: "http", containerPort: 8000 }] }] }
 const unready = { type: "Ready", status: "False", lastTransitionTime: at }
 const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: at }
 const node: Node = { metadata: { name: "n" }, status: { allocatable: { "nvidia.com/gpu": "2" }, conditions: [{ type: "Ready", status: "True" }] } }
