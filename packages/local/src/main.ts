@@ -30,9 +30,8 @@ import {
   Runs
 } from "@seatrial/store"
 import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted } from "effect"
-import { Command } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { LocalCluster } from "./cluster/LocalCluster.ts"
-import { SampleHub } from "./hub/SampleHub.ts"
 import { JobController } from "./node/JobController.ts"
 import { NodeAgent } from "./node/NodeAgent.ts"
 import { Scheduler } from "./node/Scheduler.ts"
@@ -43,6 +42,7 @@ import { localNodes } from "./start/hostClasses.ts"
 import { install } from "./start/install.ts"
 import { layerLog } from "./start/layerLog.ts"
 import { openFront } from "./start/openFront.ts"
+import { openHub } from "./start/openHub.ts"
 import { parentGone } from "./start/parentGone.ts"
 import { podNetwork } from "./start/podNetwork.ts"
 import { StartError } from "./start/StartError.ts"
@@ -80,13 +80,6 @@ const openDatabases = Effect.fnUntraced(function* (options: {
   const postgres = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory: options.folder, durable: options.durable })), EmbeddedPostgres)
   yield* Effect.all([postgres.createDatabase("seatrial"), postgres.createDatabase("cluster")])
   return { product: options.database === "" ? postgres.url("seatrial") : Redacted.make(options.database), cluster: postgres.url("cluster") }
-})
-
-/** Starts the sample hub unless `HF_ENDPOINT` is set. Returns the address. */
-const openHub = Effect.fnUntraced(function* (endpoint: string, port: number) {
-  if (endpoint !== "") return endpoint
-  const open = (wanted: number) => Layer.build(SampleHub.layer({ port: wanted }))
-  return Context.get(yield* open(port).pipe(Effect.catchTag("SampleHubFailed", () => open(0))), SampleHub).address
 })
 
 /**
@@ -155,43 +148,42 @@ interface StartedSystem {
   readonly address: string
   readonly folder: string
   readonly hub: string
-  readonly isSampleHub: boolean
+  /** The models of the sample hub, the best one to try first; empty for another hub. */
+  readonly models: ReadonlyArray<string>
   readonly kubeconfig: string
   readonly isLocalCluster: boolean
   /** Lines about host classes that are missing in a cluster. */
   readonly missing: ReadonlyArray<string>
 }
 
-const welcome = ({ address, folder, hub, isLocalCluster, isSampleHub, kubeconfig, missing }: StartedSystem): string =>
+const welcome = ({ address, folder, hub, isLocalCluster, kubeconfig, missing, models: [firstModel] }: StartedSystem): string =>
   [
     "Seatrial is ready.",
     "",
     `  API and gateway  ${address}`,
     `  documentation    ${address}/docs`,
     `  API key          ${folder}/local.json`,
-    `  model hub        ${hub}${isSampleHub ? " (sample hub)" : ""}`,
+    `  model hub        ${hub}${firstModel === undefined ? "" : " (sample hub)"}`,
     `  kubeconfig       ${kubeconfig}`,
     `  log              ${folder}/seatrial.log`,
     ...(isLocalCluster ? ["", "  The GPUs are simulated; the reference engine computes on this machine's CPU."] : []),
     "",
     ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
     "Try next, in another terminal:",
-    // Only the sample hub has these models.
-    isSampleHub ? "  npx seatrial deploy seatrial/tiny-chat --wait" : "  npx seatrial preview owner/name",
+    firstModel === undefined ? "  npx seatrial preview owner/name" : `  npx seatrial deploy ${firstModel} --wait`,
     `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
     "",
     "Ctrl-C stops it; npm start continues with the same data."
   ].join("\n")
 
-const start = Effect.gen(function* () {
+const start = Effect.fnUntraced(function* (hubFolder: Option.Option<string>) {
   const options = yield* settings
   const folder = yield* StateFolder
   const databases = yield* openDatabases(options)
   const databaseUrl = Redacted.value(databases.product)
   /** The port from the environment, otherwise of the previous start, otherwise the default. */
   const portOf = (name: keyof Ports) => Option.getOrElse(options.ports[name], () => folder.ports[name] ?? defaultPorts[name])
-  const isSampleHub = options.hub === ""
-  const hub = yield* openHub(options.hub, portOf("hub"))
+  const { address: hub, models } = yield* openHub({ endpoint: options.hub, folder: hubFolder, port: portOf("hub") })
   const isLocalCluster = options.kubeconfig === ""
   const { kubeconfig, port: clusterPort } = yield* openCluster(options.kubeconfig, databases.cluster, portOf("cluster"))
 
@@ -216,15 +208,15 @@ const start = Effect.gen(function* () {
     const apiKey = yield* bootstrap()
     const port = yield* openFront(portOf("front"), options.programs)
     const clusterPorts = clusterPort === undefined ? {} : { cluster: clusterPort }
-    yield* folder.keepPorts({ front: port, ...clusterPorts, ...(isSampleHub ? { hub: Number(new URL(hub).port) } : {}) })
+    yield* folder.keepPorts({ front: port, ...clusterPorts, ...(models.length > 0 ? { hub: Number(new URL(hub).port) } : {}) })
     const missing = options.programs.operator ? yield* awaitHostClasses({ local: isLocalCluster, kubeconfig }) : []
     const address = `http://127.0.0.1:${port}`
     const pid = String(process.pid)
     yield* folder.publish({ address, api_key: apiKey, kubeconfig, pid, hub, database_url: databaseUrl, encryption_key: folder.secrets.encryption_key })
-    yield* Console.log(welcome({ address, folder: folder.path, hub, isSampleHub, kubeconfig, isLocalCluster, missing }))
+    yield* Console.log(welcome({ address, folder: folder.path, hub, models, kubeconfig, isLocalCluster, missing }))
     yield* parentGone
   }).pipe(Effect.provideContext(context))
-}).pipe(Effect.scoped)
+}, Effect.scoped)
 
 /** The error as one sentence. The log has the details. */
 const explain = (cause: Cause.Cause<{ readonly message: string }>) => {
@@ -236,21 +228,29 @@ const explain = (cause: Cause.Cause<{ readonly message: string }>) => {
   })
 }
 
-const run = Effect.gen(function* () {
-  const { folder } = yield* settings
-  const logged = start.pipe(
-    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("Seatrial ended", Cause.pretty(cause)))),
-    Effect.provide(layerTracing("seatrial")),
-    Effect.provide(layerLog(folder))
-  )
-  yield* logged.pipe(Effect.provide(StateFolder.layer(folder)))
-}).pipe(Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : explain(cause))))
+const run = Effect.fnUntraced(
+  function* ({ hubFolder }: { readonly hubFolder: Option.Option<string> }) {
+    const { folder } = yield* settings
+    const logged = start(hubFolder).pipe(
+      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("Seatrial ended", Cause.pretty(cause)))),
+      Effect.provide(layerTracing("seatrial")),
+      Effect.provide(layerLog(folder))
+    )
+    yield* logged.pipe(Effect.provide(StateFolder.layer(folder)))
+  },
+  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : explain(cause)))
+)
+
+const hubFolderFlag = Flag.String("hub-folder").pipe(
+  Flag.withDescription("Folder with models as owner/name, which the sample hub serves in addition to its samples"),
+  Flag.optional
+)
 
 const listed = startSettings
   .map((entry) => `  ${entry.name}: ${entry.description}${entry.default === undefined ? "" : ` (default ${entry.default})`}`)
   .join("\n")
 
-const main = Command.make("npm start", {}, () => run).pipe(
+const main = Command.make("npm start", { hubFolder: hubFolderFlag }, run).pipe(
   Command.withDescription(`Runs all of Seatrial on this machine until Ctrl-C.\n\nSettings, from the environment:\n${listed}`),
   Command.run({ version: "0.1.0" }),
   Effect.provide([NodeHttpServer.layerHttpServices, NodeServices.layer])

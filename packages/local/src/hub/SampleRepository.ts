@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import type { DiskFile } from "./DiskFile.ts"
 
 /** The bytes of a file: `head`, then zeros up to `size`, so that a large file needs no memory. */
 export interface Content {
@@ -7,8 +8,16 @@ export interface Content {
   readonly size: number
 }
 
+/** The content of a large file on disk. */
+export interface StoredContent extends Content {
+  readonly disk: DiskFile
+  readonly sha256: string
+}
+
 export interface SampleFile extends Content {
   readonly path: string
+  /** The file that has the bytes; absent: they are `head`. */
+  readonly disk?: DiskFile
   /** Git's blob ID; for a file in LFS, the ID of its pointer. */
   readonly blobId: string
   /** For a file in LFS: the hash of its content, and the pointer that git stores. */
@@ -25,7 +34,8 @@ export interface SampleCommit {
 export interface SampleRepository {
   /** `owner/name`. */
   readonly name: string
-  readonly license: string
+  /** Null if its card states none. */
+  readonly license: string | null
   /** Whether only holders of the token may read its files. */
   readonly gated: boolean
   /** Whether its existence is hidden from everyone else. */
@@ -39,17 +49,30 @@ const blobId = (bytes: Uint8Array): string => createHash("sha1").update(`blob ${
 
 const inLfs = /\.(safetensors|bin|gguf|model)$/
 
-const makeFile = (path: string, { head, size }: Content): SampleFile => {
-  if (!inLfs.test(path)) return { path, head, size, blobId: blobId(head), lfs: null }
+/** The largest file that the hub stores in git, in bytes. */
+const maxGitBytes = 10 * 2 ** 20
+
+/** Whether the hub stores the file in LFS. */
+export const isLargeFile = (path: string, size: number): boolean => inLfs.test(path) || size > maxGitBytes
+
+const inLargeStorage = (path: string, content: Content, sha256: string): SampleFile => {
+  const pointer = Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${content.size}\n`)
+  return { ...content, path, blobId: blobId(pointer), lfs: { sha256, pointer } }
+}
+
+const makeFile = (path: string, content: Content | StoredContent): SampleFile => {
+  if ("disk" in content) {
+    const { disk, head, sha256, size } = content
+    return { ...inLargeStorage(path, { head, size }, sha256), disk }
+  }
+  if (!inLfs.test(path)) return { ...content, path, blobId: blobId(content.head), lfs: null }
   // A file with virtual content gets the hash of its head. No test downloads it completely.
-  const sha256 = createHash("sha256").update(head).digest("hex")
-  const pointer = Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`)
-  return { path, head, size, blobId: blobId(pointer), lfs: { sha256, pointer } }
+  return inLargeStorage(path, content, createHash("sha256").update(content.head).digest("hex"))
 }
 
 export interface CommitContent {
   readonly title: string
-  readonly files: Readonly<Record<string, string | Uint8Array | Content>>
+  readonly files: Readonly<Record<string, string | Uint8Array | Content | StoredContent>>
   readonly tag?: string
 }
 
@@ -59,7 +82,8 @@ export interface CommitContent {
  */
 export const makeRepository = (options: {
   readonly name: string
-  readonly license?: string
+  /** Default: `apache-2.0`. */
+  readonly license?: string | null
   readonly gated?: boolean
   readonly private?: boolean
   readonly commits: readonly [CommitContent, ...Array<CommitContent>]
@@ -86,7 +110,7 @@ export const makeRepository = (options: {
   const [newest = oldest, ...older] = later.map(make).reverse()
   return {
     name: options.name,
-    license: options.license ?? "apache-2.0",
+    license: options.license === undefined ? "apache-2.0" : options.license,
     gated: options.gated ?? false,
     private: options.private ?? false,
     commits: newest === oldest ? [oldest] : [newest, ...older, oldest],

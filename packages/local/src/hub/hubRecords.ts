@@ -51,8 +51,8 @@ export const modelInfo = (repository: SampleRepository, commit: SampleCommit, bl
   likes: 0,
   pipeline_tag: "text-generation",
   library_name: "transformers",
-  tags: ["transformers", "safetensors", `license:${repository.license}`],
-  cardData: { license: repository.license, library_name: "transformers", pipeline_tag: "text-generation" },
+  tags: ["transformers", "safetensors", ...(repository.license === null ? [] : [`license:${repository.license}`])],
+  cardData: { ...(repository.license === null ? {} : { license: repository.license }), library_name: "transformers", pipeline_tag: "text-generation" },
   config: modelConfig(commit),
   siblings: commit.files.map(({ blobId, lfs, path, size }) => ({
     rfilename: path,
@@ -60,10 +60,8 @@ export const modelInfo = (repository: SampleRepository, commit: SampleCommit, bl
   }))
 })
 
-export const landing = (repositories: Iterable<SampleRepository>): string =>
-  `This is Seatrial's sample hub. Its repositories are simulated: they are made from a fixed seed when it starts, for trying and testing without a connection.\n\n${[
-    ...repositories
-  ]
-    .filter((repository) => !repository.private)
-    .map((repository) => `${repository.name}  ${repository.commits[0].id}${repository.gated ? "  gated" : ""}`)
-    .join("\n")}\n`
+export const landing = (repositories: Iterable<SampleRepository>): string => {
+  const shown = [...repositories].filter((repository) => !repository.private)
+  const lines = shown.map((repository) => `${repository.name}  ${repository.commits[0].id}${repository.gated ? "  gated" : ""}`)
+  return `This is Seatrial's sample hub. Its samples (seatrial/...) are simulated: they are made from a fixed seed when it starts, for trying and testing without a connection. Other repositories are folders of --hub-folder.\n\n${lines.join("\n")}\n`
+}

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Readable } from "node:stream"
+import { buffer } from "node:stream/consumers"
 import { pipeline } from "node:stream/promises"
+import { openUnchanged, readHandle } from "./DiskFile.ts"
 import type { HubFault } from "./HubFault.ts"
 import { readContent, type SampleFile } from "./SampleRepository.ts"
 
@@ -18,9 +20,11 @@ const parseRange = (header: string | undefined, size: number): readonly [number,
   return from > to ? "unsatisfiable" : [from, to]
 }
 
-function* spoil(pieces: Iterable<Uint8Array>, from: number, offset: number): Generator<Uint8Array> {
+type Pieces = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+
+async function* spoil(pieces: Pieces, from: number, offset: number): AsyncGenerator<Uint8Array> {
   let at = from
-  for (const piece of pieces) {
+  for await (const piece of pieces) {
     if (offset < at || offset >= at + piece.length) yield piece
     else {
       const copy = Uint8Array.from(piece)
@@ -31,9 +35,9 @@ function* spoil(pieces: Iterable<Uint8Array>, from: number, offset: number): Gen
   }
 }
 
-function* first(pieces: Iterable<Uint8Array>, bytes: number): Generator<Uint8Array> {
+async function* first(pieces: Pieces, bytes: number): AsyncGenerator<Uint8Array> {
   let left = bytes
-  for (const piece of pieces) {
+  for await (const piece of pieces) {
     if (left <= 0) return
     yield piece.subarray(0, left)
     left -= piece.length
@@ -69,20 +73,26 @@ const headersOf = ({ commit, file }: FileAnswer): Record<string, string | number
 }
 
 /** The bytes that a fault lets through. */
-const faultyContent = (content: Iterable<Uint8Array>, from: number, fault: HubFault | undefined): Iterable<Uint8Array> => {
+const faultyContent = (content: Pieces, from: number, fault: HubFault | undefined): Pieces => {
   if (fault?.kind === "cut" || fault?.kind === "stall") return first(content, fault.after)
   return fault?.kind === "corrupt" ? spoil(content, from, fault.offset) : content
 }
 
-/** Sends the bytes from `from` to before `end`. */
-const sendContent = async (response: ServerResponse, { fault, file }: FileAnswer, from: number, end: number): Promise<void> => {
-  const content = readContent(file, from, end)
-  if (fault?.kind === "drip") return sendSlowly(response, Buffer.concat([...content]), fault.every)
+/** Sends `content`, the bytes from `from` on. */
+const sendContent = async (response: ServerResponse, content: Pieces, from: number, fault: HubFault | undefined): Promise<void> => {
+  if (fault?.kind === "drip") return sendSlowly(response, await buffer(Readable.from(content)), fault.every)
   const sent = faultyContent(content, from, fault)
   if (fault?.kind !== "cut" && fault?.kind !== "stall") return pipeline(Readable.from(sent), response)
   response.flushHeaders()
-  for (const piece of sent) await new Promise((resume) => response.write(piece, resume))
+  for await (const piece of sent) await new Promise((resume) => response.write(piece, resume))
   if (fault.kind === "cut") response.destroy()
+}
+
+/** The bytes from `from` to before `end`. Null if the file was changed since its repository was read. */
+const openContent = async (file: SampleFile, from: number, end: number): Promise<Pieces | null> => {
+  if (file.disk === undefined) return readContent(file, from, end)
+  const handle = await openUnchanged(file.disk)
+  return handle === null ? null : readHandle(handle, from, end)
 }
 
 /** Sends a file or the requested range with the headers that the hub's clients read. */
@@ -98,11 +108,16 @@ export const sendFile = async (request: IncomingMessage, response: ServerRespons
   const [first, last] = range ?? [0, file.size - 1]
   const from = first + shift
   const to = Math.min(last + shift, file.size - 1)
+  const content = request.method === "HEAD" ? [] : await openContent(file, from, to + 1)
+  if (content === null) {
+    response.writeHead(500, { "x-error-message": `${file.path} was changed after Seatrial started. Restart Seatrial.` }).end()
+    return
+  }
   response.writeHead(range === null ? 200 : 206, {
     ...headers,
     "content-length": Math.max(0, to - from + 1),
     ...(range === null ? {} : { "content-range": `bytes ${from}-${to}/${file.size}` })
   })
   if (request.method === "HEAD") response.end()
-  else await sendContent(response, options, from, to + 1)
+  else await sendContent(response, content, from, fault)
 }
