@@ -24,12 +24,12 @@ const lines = read("Containerfile")
     return { instruction, words, text: words.join(" ") }
   })
 const starts = lines.flatMap(({ instruction }, at) => (instruction === "FROM" ? [at] : []))
-const [build = [], image = []] = starts.map((start, at) => lines.slice(start, starts[at + 1]))
+const [build = [], rootStage = [], image = []] = starts.map((start, at) => lines.slice(start, starts[at + 1]))
 const only = (stage: typeof lines, instruction: string) => stage.filter((line) => line.instruction === instruction)
 
 // These tests need no container engine. test/cluster/image.test.ts executes the lines of the first stage and runs the result.
 describe("the Containerfile", () => {
-  it("has two stages on the tested Node version, and only instructions that this test covers", () => {
+  it("builds on the tested Node version, takes no layer of it, and has only instructions that this test covers", () => {
     const [base, ...further] = lines.slice(0, starts[0]).map(({ text }) => text)
     assert.deepStrictEqual(further, [])
     // A tag can move to another image. A digest cannot.
@@ -37,10 +37,10 @@ describe("the Containerfile", () => {
     assert.strictEqual(base?.split("@")[0], `NODE=docker.io/library/node:${packageOf(".").devDependencies?.node}-bookworm-slim`)
     assert.deepStrictEqual(
       starts.map((at) => lines[at]?.text),
-      [`\${NODE} AS build`, `\${NODE}`]
+      [`\${NODE} AS build`, `\${NODE} AS root`, "scratch"]
     )
     assert.deepStrictEqual(
-      [...new Set([...build, ...image].map(({ instruction }) => instruction))].sort(),
+      [...new Set([...build, ...rootStage, ...image].map(({ instruction }) => instruction))].sort(),
       ["CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "RUN", "USER", "WORKDIR"].sort()
     )
   })
@@ -63,17 +63,21 @@ describe("the Containerfile", () => {
     const removed = runs.flatMap((text) => (text.startsWith("rm -rf ") ? text.split(" ").slice(2) : []))
     assert.isAbove(removed.length, 0)
     for (const path of removed) assert.isTrue(existsSync(join(root, path.split("/*")[0] ?? "")), path)
-    const install = runs.at(-1) ?? ""
+    const [install = "", prune] = runs.slice(-2)
     for (const word of ["npm ci", "--omit=dev", "--ignore-scripts"]) assert.include(install, word)
     // Installation comes after the sources, because it links the workspaces.
-    assert.strictEqual(build.at(-1)?.text, install)
+    assert.deepStrictEqual(
+      build.slice(-2).map(({ text }) => text),
+      [install, prune]
+    )
+    assert.strictEqual(prune, "sh tools/image/container/prune.sh")
   })
 
-  it("copies only the folder of the first stage, and starts the command as the account of the chart", () => {
+  it("copies only the folders that the first stages made, and starts the command as the account of the chart", () => {
     const [place = ""] = only(build, "WORKDIR").map(({ text }) => text)
     assert.deepStrictEqual(
       only(image, "COPY").map(({ text }) => text),
-      [`--from=build ${place} ${place}`]
+      ["--from=root /image /", `--from=build ${place} ${place}`]
     )
     assert.isTrue(only(image, "ENV").some(({ text }) => text.startsWith(`PATH=${place}/node_modules/.bin:`)))
     const values = Schema.decodeUnknownSync(Schema.Struct({ podUser: Schema.Int }))(parse(read("charts/seatrial/values.yaml")))

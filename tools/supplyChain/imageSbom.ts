@@ -61,11 +61,11 @@ interface ImageInput {
   readonly npm: NpmSbom
   readonly version: string
   readonly containerfile: string
-  /** Null: no root file system was given, so the packages of the base image are unknown. */
+  /** Null: no image was given, so its Debian packages are unknown. */
   readonly dpkgStatus: string | null
 }
 
-/** The bill of materials of the image: base image, Node, Debian's packages and npm's. */
+/** The bill of materials of the image: the base image that it is built on, Node, Debian's packages and npm's. */
 export const imageSbom = ({ containerfile, dpkgStatus, npm, version }: ImageInput): object => {
   const { digest, name, tag } = baseImage(containerfile)
   const [nodeVersion = ""] = tag.split("-")
