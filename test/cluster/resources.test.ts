@@ -45,8 +45,8 @@ it.live(
         const said = yield* verdict(command, object, "--dry-run=server")
         assert.include(said, broken ?? "taken", JSON.stringify(object))
       }
-      const change = Effect.fnUntraced(function* (kind: string, name: string, patch: object) {
-        const done = command("kubectl", ["patch", kind, name, "--type=merge", `--patch=${JSON.stringify(patch)}`])
+      const change = Effect.fnUntraced(function* (kind: string, name: string, patch: object, ...options: ReadonlyArray<string>) {
+        const done = command("kubectl", ["patch", kind, name, "--type=merge", `--patch=${JSON.stringify(patch)}`, ...options])
         return yield* done.pipe(
           Effect.as("taken"),
           Effect.catch(({ message }) => Effect.succeed(message))
@@ -73,6 +73,11 @@ it.live(
         ["mdep", "tiny", { spec: { serving: { yarn: { factor: 1 } } } }, "spec.serving.yarn.factor: Invalid value: 1"],
         ["mdep", "tiny", { spec: { serving: { holdSeconds: 86_401 } } }, "spec.serving.holdSeconds"],
         ["mdep", "tiny", { spec: { serving: { maxContext: 0 } } }, "spec.serving.maxContext"],
+        // JavaScript cannot represent these numbers, so the operator could not read the object.
+        ["mdep", "tiny", { spec: { serving: { yarn: { factor: 2, originalContext: 2 ** 60 } } } }, "should be less than or equal to 100000000"],
+        ["hc", "small", { spec: { gpuMemoryBytes: 2 ** 60 } }, "should be less than or equal to 4398046511104"],
+        ["hc", "small", { spec: { memoryBytes: 2 ** 60 } }, "should be less than or equal to 70368744177664"],
+        ["hc", "small", { spec: { pricePerGpuHour: "9".repeat(40) } }, "Too long: may not be more than 15"],
         ["hc", "small", { spec: { gpuCount: 2 } }, "create another HostClass"],
         ["hc", "small", { spec: { gpuPool: "NVIDIA-H100-80GB-HBM3" } }, "create another HostClass"],
         [
@@ -90,6 +95,7 @@ it.live(
         ]
       ]
       for (const [kind, name, patch, says] of refused) assert.include(yield* change(kind, name, patch), says)
+      assert.include(yield* change("mdep", "tiny", { status: { gpus: 2 ** 60 } }, "--subresource=status"), "should be less than or equal to 9007199254740991")
       assert.strictEqual(yield* change("mdep", "tiny", { spec: { serving: { maxContext: 512 } } }), "taken")
       assert.strictEqual(yield* change("mdep", "named", { spec: { serve: false } }), "taken")
       // One that is refused may be taken away again.

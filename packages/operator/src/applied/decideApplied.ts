@@ -2,13 +2,18 @@ import type { DeploymentId } from "@seatrial/domain"
 import type { Binding, ResourceOwner } from "@seatrial/store"
 import { Data } from "effect"
 import { describeFunding } from "../decide/funding.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 
 /** The state of an applied object, or of its place. */
 export interface ObservedApplied {
   readonly namespace: string
   /** Null if the object does not exist. */
-  readonly resource: ModelDeployment | null
+  readonly resource: WatchedDeployment | null
+  /** Its specification; null if the object does not exist or its specification cannot be read. */
+  readonly spec: ModelDeploymentSpec | null
+  /** Which field of the specification cannot be read, and why; null if it can be read. */
+  readonly unreadable: string | null
   /** Slug of the organization that the namespace is mapped to; null if there is none. */
   readonly organization: string | null
   /** That organization; null if no organization has that slug. */
@@ -64,11 +69,16 @@ const unknownOrganization = (organization: string): AppliedRefusal => ({
   message: `The organization ${organization} does not exist. Create it with seatrial admin orgs create ${organization}, or correct the operator's setting.`
 })
 
+const unreadableSpec = ({ unreadable }: ObservedApplied): AppliedRefusal => ({
+  reason: "Unreadable",
+  message: `Seatrial cannot read this specification: ${unreadable ?? "it is missing"}. Correct the field, or delete the object.`
+})
+
 /** The binding to the object's model; null if there is none or the model was deleted. */
 const liveBinding = ({ binding }: ObservedApplied): Binding | null => (binding === null || binding.modelDeleted ? null : binding)
 
-const otherNamespace: RefusalRule = ({ namespace, organization, resource }) => {
-  const requested = resource?.spec.organization
+const otherNamespace: RefusalRule = ({ namespace, organization, spec }) => {
+  const requested = spec?.organization
   return requested === undefined || requested === organization
     ? null
     : {
@@ -99,7 +109,7 @@ const invalid: RefusalRule = ({ problem }) => (problem === null ? null : { reaso
 
 const otherRepository: RefusalRule = (observed) => {
   const binding = liveBinding(observed)
-  return binding === null || binding.repo === observed.resource?.spec.source.repo
+  return binding === null || binding.repo === observed.spec?.source.repo
     ? null
     : {
         reason: "Invalid",
@@ -138,26 +148,35 @@ const refusal = (observed: ObservedApplied): AppliedRefusal | null => {
 }
 
 /** Whether the run is bound to exactly this version of the object. */
-const isSameVersion = ({ metadata: { generation = 1, uid = "" } }: ModelDeployment, binding: Binding): boolean =>
+const isSameVersion = ({ metadata: { generation = 1, uid = "" } }: WatchedDeployment, binding: Binding): boolean =>
   binding.uid === uid && binding.generation === generation
 
 /** Applying the same specification as a new object is a request to try again if the last run failed or was canceled. */
-const isRetry = ({ metadata: { uid = "" } }: ModelDeployment, binding: Binding): boolean =>
+const isRetry = ({ metadata: { uid = "" } }: WatchedDeployment, binding: Binding): boolean =>
   binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
 
 /** Whether the specification and its organization are those of the run. */
-const isSameSpec = ({ spec: { organization } }: ModelDeployment, binding: Binding, specHash: string): boolean =>
+const isSameSpec = ({ organization }: ModelDeploymentSpec, binding: Binding, specHash: string): boolean =>
   binding.specHash === specHash && (organization === undefined || organization === binding.orgSlug)
+
+/** What follows from the metadata alone; null if the decision depends on the specification. */
+const decideByMetadata = ({ binding, resource }: ObservedApplied): Applied | null => {
+  if (resource === null) return Applied.Look({ run: binding?.deploymentId ?? null })
+  if (resource.metadata.deletionTimestamp !== undefined) return Applied.Retire()
+  if (binding === null || !isSameVersion(resource, binding)) return null
+  const run = binding.deploymentId
+  return binding.modelDeleted ? Applied.Look({ run }) : Applied.Keep({ run })
+}
 
 /** Decides about an applied object. Pure: repeated decisions about the same object create one run. */
 export const decideApplied = (observed: ObservedApplied): Applied => {
-  const { binding, resource, specHash } = observed
+  const early = decideByMetadata(observed)
+  if (early !== null) return early
+  const { binding, resource, spec, specHash } = observed
   const run = binding?.deploymentId ?? null
-  if (resource === null) return Applied.Look({ run })
-  if (resource.metadata.deletionTimestamp !== undefined) return Applied.Retire()
-  if (binding !== null && isSameVersion(resource, binding)) return binding.modelDeleted ? Applied.Look({ run }) : Applied.Keep({ run: binding.deploymentId })
+  if (resource === null || spec === null) return Applied.Refuse({ ...unreadableSpec(observed), run })
   const live = liveBinding(observed)
-  if (live !== null && !isRetry(resource, live) && isSameSpec(resource, live, specHash)) return Applied.Rebind({ run: live.deploymentId })
+  if (live !== null && !isRetry(resource, live) && isSameSpec(spec, live, specHash)) return Applied.Rebind({ run: live.deploymentId })
   const refused = refusal(observed)
   return refused === null ? Applied.Adopt() : Applied.Refuse({ ...refused, run })
 }

@@ -7,10 +7,11 @@ import { isStale } from "../apply/ignoreNotFound.ts"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { customResource } from "../objects/customResource.ts"
-import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
 import { toPodClass } from "../resources/PodClass.ts"
 import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
+import { readSpec, WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
 import { fieldPath } from "./fieldNames.ts"
@@ -42,15 +43,15 @@ export interface AppliedContext {
 }
 
 /** The version of an object that a run is bound to. */
-const versionOf = ({ name, namespace }: AppliedKey, { metadata: { generation = 1, uid = "" } }: ModelDeployment) => ({ namespace, name, uid, generation })
+const versionOf = ({ name, namespace }: AppliedKey, { metadata: { generation = 1, uid = "" } }: WatchedDeployment) => ({ namespace, name, uid, generation })
 
-const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment, wanted: boolean) {
+const setFinalizer = Effect.fnUntraced(function* ({ metadata }: WatchedDeployment, wanted: boolean) {
   const { finalizers = [], name, namespace, resourceVersion } = metadata
   if (finalizers.includes(finalizer) === wanted) return true
   const kube = yield* KubeClient
   const next = wanted ? [...finalizers, finalizer] : finalizers.filter((one) => one !== finalizer)
   const patch = { metadata: { finalizers: next, ...(resourceVersion === undefined ? {} : { resourceVersion }) } }
-  return yield* kube.mergePatch(ModelDeployment, name, namespace, patch).pipe(
+  return yield* kube.mergePatch(WatchedDeployment, name, namespace, patch).pipe(
     Effect.as(true),
     Effect.catchIf(isStale, () => Effect.succeed(false))
   )
@@ -60,7 +61,7 @@ const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment,
  * Records the deletion, then releases the object. If the record fails for a minute, the object is released anyway, and
  * the run's record creates it again.
  */
-const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, resource: ModelDeployment, namespace: string) {
+const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, resource: WatchedDeployment, namespace: string) {
   const { finalizers = [], name } = resource.metadata
   const key = `${namespace}/${name}`
   if (!finalizers.includes(finalizer)) return Option.none<Duration.Duration>()
@@ -115,7 +116,21 @@ interface AppliedKey {
   readonly namespace: string
 }
 
-const observeApplied = Effect.fnUntraced(function* ({ cluster, settings }: AppliedContext, key: AppliedKey, resource: ModelDeployment | null) {
+/** The specification of an object, its hash, and what is wrong with it. */
+const observeSpec = Effect.fnUntraced(function* (cluster: Cluster, resource: WatchedDeployment, binding: Binding | null, namespace: string) {
+  const read = readSpec(resource)
+  if (Result.isFailure(read)) return { ...noSpec, unreadable: read.failure }
+  const readable = { ...resource, spec: read.success }
+  return {
+    spec: read.success,
+    unreadable: null,
+    specHash: yield* hashOfDesiredSpec(readable, binding, namespace),
+    problem: yield* problemOf(cluster, readable, toDesiredSpec(read.success))
+  }
+})
+const noSpec = { spec: null, unreadable: null, specHash: "", problem: null }
+
+const observeApplied = Effect.fnUntraced(function* ({ cluster, settings }: AppliedContext, key: AppliedKey, resource: WatchedDeployment | null) {
   const applied = yield* AppliedResources
   const { namespace } = key
   const organization = organizationOf(settings, namespace)
@@ -129,18 +144,17 @@ const observeApplied = Effect.fnUntraced(function* ({ cluster, settings }: Appli
     organization,
     owner: isNew ? Option.getOrNull(yield* applied.owner(organization)) : null,
     binding,
-    specHash: resource === null ? "" : yield* hashOfDesiredSpec(resource, binding, namespace),
-    problem: resource === null ? null : yield* problemOf(cluster, resource, toDesiredSpec(resource.spec)),
+    ...(resource === null ? noSpec : yield* observeSpec(cluster, resource, binding, namespace)),
     requireFirstPurchase: settings.requireFirstPurchase
   }
   return observed
 })
 
-const keep = Effect.fnUntraced(function* (resource: ModelDeployment) {
+const keep = Effect.fnUntraced(function* (resource: WatchedDeployment) {
   return (yield* setFinalizer(resource, true)) ? Option.none<Duration.Duration>() : soon
 })
 
-const showRefusal = Effect.fnUntraced(function* (resource: ModelDeployment, { message, reason }: AppliedRefusal) {
+const showRefusal = Effect.fnUntraced(function* (resource: WatchedDeployment, { message, reason }: AppliedRefusal) {
   return (yield* refuse(resource, reason, message)) ? later : soon
 })
 
@@ -155,7 +169,7 @@ const adopt = Effect.fnUntraced(function* (context: AppliedContext, key: Applied
   const desiredSpec = toDesiredSpec(resource.spec)
   const adoption = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: desiredSpecHash(desiredSpec), ...desiredSpec }))
   if (Result.isFailure(adoption)) {
-    const current = Option.getOrElse(yield* context.cluster.deployments.get(key.name, key.namespace), () => resource)
+    const current = Option.getOrElse(yield* context.cluster.deployments.get(key.name, key.namespace), (): WatchedDeployment => resource)
     return yield* showRefusal(current, notAdopted(adoption.failure, resource, organization))
   }
   yield* Effect.logInfo(`the ModelDeployment ${key.namespace}/${key.name} at generation ${version.generation} became deployment ${adoption.success}`)
@@ -164,7 +178,7 @@ const adopt = Effect.fnUntraced(function* (context: AppliedContext, key: Applied
 })
 
 /** Applies the decision about an object. */
-const applyDecision = (context: AppliedContext, key: AppliedKey, { organization, specHash }: ObservedApplied, resource: ModelDeployment) => {
+const applyDecision = (context: AppliedContext, key: AppliedKey, { organization, spec, specHash }: ObservedApplied, resource: WatchedDeployment) => {
   const enqueueRun = (run: DeploymentId | null) => (run === null ? Effect.void : context.enqueue(run))
   return Applied.$match({
     Retire: () => retire(context, resource, key.namespace),
@@ -177,7 +191,7 @@ const applyDecision = (context: AppliedContext, key: AppliedKey, { organization,
         Effect.andThen(keep(resource))
       ),
     Refuse: (refusal) => Effect.andThen(enqueueRun(refusal.run), showRefusal(resource, refusal)),
-    Adopt: () => (organization === null ? Effect.succeed(soon) : adopt(context, key, resource, organization))
+    Adopt: () => (organization === null || spec === null ? Effect.succeed(soon) : adopt(context, key, { ...resource, spec }, organization))
   })
 }
 

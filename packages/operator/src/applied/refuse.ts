@@ -4,11 +4,11 @@ import { isStale } from "../apply/ignoreNotFound.ts"
 import { recordEvent } from "../apply/recordEvent.ts"
 import { aboutResource, hashOf } from "../apply/transitionEvents.ts"
 import type { Condition } from "../resources/Condition.ts"
-import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
-import { ModelDeployment as resourceKind } from "../resources/ModelDeployment.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 
 /** The status of a refused object. The state of an earlier accepted specification stays. `now`: Unix milliseconds. */
-export const refusedStatus = ({ metadata, status = {} }: ModelDeployment, reason: string, message: string, now: number): ModelDeploymentStatus => {
+export const refusedStatus = ({ metadata, status = {} }: WatchedDeployment, reason: string, message: string, now: number): ModelDeploymentStatus => {
   const observedGeneration = metadata.generation ?? 1
   const condition = (type: string, why: string): Condition => {
     const earlier = status.conditions?.find((one) => one.type === type)
@@ -32,7 +32,7 @@ export const refusalName = (name: string, reason: string): string => `${name.sli
  * Records in the status and in an event why a specification is refused, if that is not recorded yet. Returns false if
  * the copy was stale.
  */
-export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, reason: string, message: string) {
+export const refuse = Effect.fnUntraced(function* (resource: WatchedDeployment, reason: string, message: string) {
   const kube = yield* KubeClient
   const now = yield* Clock.currentTimeMillis
   const status = refusedStatus(resource, reason, message, now)
@@ -49,7 +49,7 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
   yield* recordEvent(event)
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }), ...(resourceVersion === undefined ? {} : { resourceVersion }) }
   const object = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata, status }
-  return yield* kube.applyStatus(resourceKind, object).pipe(
+  return yield* kube.applyStatus(WatchedDeployment, object).pipe(
     Effect.as(true),
     Effect.catchIf(isStale, () => Effect.succeed(false))
   )

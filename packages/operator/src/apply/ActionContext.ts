@@ -5,12 +5,12 @@ import type { Action } from "../decide/Decision.ts"
 import type { Gathered, GatherFrom } from "../gather/gather.ts"
 import type { HoldKeeper } from "../gpu/keepHolds.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { Shown } from "./patchStatus.ts"
 
 /** The custom resource and the run after an action. The run is null if it must be read again. */
 export interface Applied {
-  readonly resource: ModelDeployment | null
+  readonly resource: WatchedDeployment | null
   readonly run: Run | null
 }
 

@@ -3,14 +3,14 @@ import { Runs } from "@seatrial/store"
 import { Effect, Option, Redacted } from "effect"
 import { weightsStore } from "../gather/observeWeights.ts"
 import { fetchJob, hubSecret } from "../objects/fetchObjects.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { type ActionContext, missing } from "./ActionContext.ts"
 import { ignoreNotFound } from "./ignoreNotFound.ts"
 import { putSecret } from "./putSecret.ts"
 
-const ownerReference = (resource: ModelDeployment): OwnerReference => ({
+const ownerReference = (resource: WatchedDeployment): OwnerReference => ({
   apiVersion: "seatrial.dev/v1alpha1",
   kind: "ModelDeployment",
   name: resource.metadata.name,
@@ -19,7 +19,7 @@ const ownerReference = (resource: ModelDeployment): OwnerReference => ({
 })
 
 /** The owner of the download's objects. Without an owner in their namespace, the operator alone deletes them. */
-const ownerIn = (resource: ModelDeployment | null, namespace: string): OwnerReference | null =>
+const ownerIn = (resource: WatchedDeployment | null, namespace: string): OwnerReference | null =>
   resource?.metadata.namespace === namespace ? ownerReference(resource) : null
 
 export const ensureFetch = Effect.fnUntraced(function* ({ applying: { settings }, current: { resource }, gathered: { podClass, run } }: ActionContext) {

@@ -2,15 +2,15 @@ import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { describeObstacle } from "../decide/materializing.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { aboutResource, hashOf } from "./transitionEvents.ts"
 
 /**
  * The event of a download that cannot start. It counts up if the reason changes. None if the status shows the reason
  * already. `at`: Unix milliseconds.
  */
-export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: ObservedFetch, at: number): ReadonlyArray<Event> => {
+export const obstacleEvents = (run: Run, resource: WatchedDeployment, fetch: ObservedFetch, at: number): ReadonlyArray<Event> => {
   const message = run.phase === "materializing" ? describeObstacle(fetch, at) : null
   const { deploymentId, message: shown } = resource.status ?? {}
   if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []

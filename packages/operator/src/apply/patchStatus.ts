@@ -7,7 +7,8 @@ import type { WatchedPod } from "../gather/watched.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../limits.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
-import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { isStale } from "./ignoreNotFound.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
 import { recordEvent, recordedAnnotation } from "./recordEvent.ts"
@@ -41,7 +42,7 @@ interface PatchInput {
   /** The node of the engine. */
   readonly node: Node | undefined
   readonly progress: RunProgress
-  readonly resource: ModelDeployment
+  readonly resource: WatchedDeployment
   /** The progress message for the cluster administrator. */
   readonly message: string
   readonly idle: boolean
@@ -104,7 +105,7 @@ const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, shown }: 
     metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...(resourceVersion === undefined ? {} : { resourceVersion }) },
     status
   }
-  return yield* kube.applyStatus(ModelDeployment, object).pipe(
+  return yield* kube.applyStatus(WatchedDeployment, object).pipe(
     Effect.map(({ metadata }) => {
       shown.set(run.id, { at: now, version: metadata.resourceVersion })
       return Option.none<Duration.Duration>()

@@ -2,8 +2,8 @@ import { KubeClient, type KubeError } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { customResource } from "../objects/customResource.ts"
-import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { eventName } from "../resources/objectNames.ts"
+import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { ActionContext, ActionOf } from "./ActionContext.ts"
 import { ignoreNotFound } from "./ignoreNotFound.ts"
 import { recordEvent } from "./recordEvent.ts"
@@ -20,7 +20,7 @@ const isBoundToObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
 })
 
 /** The run continues without the object: a quota may refuse it, or its namespace may be gone or forbidden. */
-const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, KubeError, R>) =>
+const unlessRefused = <R>({ id }: Run, making: Effect.Effect<WatchedDeployment, KubeError, R>) =>
   Effect.catchIf(
     making,
     (error) => error.reason !== "Retryable",
@@ -36,8 +36,8 @@ const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, Ku
 const createResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
   const kube = yield* KubeClient
   const object = customResource(run, namespace)
-  if (run.applied !== null) return (yield* isBoundToObject(run)) ? yield* unlessRefused(run, kube.create(ModelDeployment, object)) : null
-  const making = kube.apply(ModelDeployment, object)
+  if (run.applied !== null) return (yield* isBoundToObject(run)) ? yield* unlessRefused(run, kube.create(WatchedDeployment, object)) : null
+  const making = kube.apply(WatchedDeployment, object)
   return yield* run.phase === "activated" ? unlessRefused(run, making) : making
 })
 
@@ -52,7 +52,7 @@ export const removeResource = Effect.fnUntraced(function* ({ applying, current: 
   if (resource === null) return
   const kube = yield* KubeClient
   const { name, namespace = applying.settings.namespace, uid } = resource.metadata
-  yield* ignoreNotFound(kube.remove(ModelDeployment, name, namespace, uid === undefined ? {} : { uid }))
+  yield* ignoreNotFound(kube.remove(WatchedDeployment, name, namespace, uid === undefined ? {} : { uid }))
 })
 
 /** Records a warning as an event and in the log. */

@@ -1,8 +1,9 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
-import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { aboutResource } from "./transitionEvents.ts"
 
 /**
@@ -18,7 +19,7 @@ const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ ty
 
 interface Input {
   readonly run: Run
-  readonly resource: ModelDeployment
+  readonly resource: WatchedDeployment
   /** The status that is about to be written. */
   readonly status: ModelDeploymentStatus
   /** The engine's pod. */

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto"
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { recordedAnnotation } from "./recordEvent.ts"
 
 /** A short hash for `again`. */
@@ -28,7 +29,7 @@ interface EventContent {
 }
 
 /** A Kubernetes event about a custom resource. */
-export const aboutResource = ({ metadata }: ModelDeployment, { again, at, message, name, reason, type }: EventContent): Event => {
+export const aboutResource = ({ metadata }: WatchedDeployment, { again, at, message, name, reason, type }: EventContent): Event => {
   const { namespace, uid } = metadata
   const time = new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
   const within = namespace === undefined ? {} : { namespace }
@@ -58,7 +59,7 @@ export const aboutResource = ({ metadata }: ModelDeployment, { again, at, messag
  * The events of the transitions that the status does not show yet. `cause`: the problem of the run's pods. `together`:
  * one event, with the reason of the last step, names all successful steps.
  */
-export const transitionEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], together = false): ReadonlyArray<Event> => {
+export const transitionEvents = (run: Run, resource: WatchedDeployment, cause: ModelDeploymentStatus["cause"], together = false): ReadonlyArray<Event> => {
   const { status } = resource
   // An applied object may still show the previous run.
   const shownCount = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
@@ -97,7 +98,7 @@ export const transitionEvents = (run: Run, resource: ModelDeployment, cause: Mod
  * The event of a failed GPU, which ends no phase of a serving model. None if the status shows it already. `at`: Unix
  * milliseconds.
  */
-export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], at: number): ReadonlyArray<Event> => {
+export const faultEvents = (run: Run, resource: WatchedDeployment, cause: ModelDeploymentStatus["cause"], at: number): ReadonlyArray<Event> => {
   if (cause?.reason !== "GpuFault") return []
   const text = `${cause.object}: ${cause.message}`
   const { cause: shown, deploymentId } = resource.status ?? {}
@@ -109,7 +110,7 @@ export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDep
  * Events of a download that has progressed by another quarter since the last status, or has just stalled: one for each
  * quarter and for each stall within it. `at`: Unix milliseconds.
  */
-export const downloadEvents = (run: Run, resource: ModelDeployment, download: ModelDeploymentStatus["download"], at: number): ReadonlyArray<Event> => {
+export const downloadEvents = (run: Run, resource: WatchedDeployment, download: ModelDeploymentStatus["download"], at: number): ReadonlyArray<Event> => {
   if (download === undefined || run.phase !== "materializing") return []
   const before = resource.status?.deploymentId === run.id ? resource.status.download : undefined
   const quarter = (state: typeof download | undefined) => (state === undefined ? 0 : Math.floor((4 * state.bytes) / Math.max(1, state.totalBytes)))

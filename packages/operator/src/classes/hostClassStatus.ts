@@ -1,11 +1,12 @@
 import { isFinished } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { Option } from "effect"
+import { Option, Result } from "effect"
 import type { Capacity } from "../gather/capacity/GpuLedger.ts"
-import type { HostClassResource, HostClassStatus } from "../resources/HostClassResource.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { HostClassStatus } from "../resources/HostClassResource.ts"
 import { type PodClass, toPodClass } from "../resources/PodClass.ts"
 import { brokenRule, hostClassRules, nodeSelectorProblem } from "../resources/rules.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
+import { readHostClass, type WatchedHostClass } from "../resources/WatchedHostClass.ts"
 
 /** The most model names that a status lists. */
 const maxListedModels = 10
@@ -19,9 +20,9 @@ interface Use {
  * The use of a host class by each deployment. It is computed once for each version of the deployment, because every
  * change reads all of them.
  */
-const uses = new WeakMap<ModelDeployment, Use | null>()
+const uses = new WeakMap<WatchedDeployment, Use | null>()
 
-const useOf = (deployment: ModelDeployment): Use | null => {
+const useOf = (deployment: WatchedDeployment): Use | null => {
   const known = uses.get(deployment)
   if (known !== undefined) return known
   const { endpoint, hostClass, model, phase } = deployment.status ?? {}
@@ -35,7 +36,7 @@ const useOf = (deployment: ModelDeployment): Use | null => {
  * The models that serve or are being deployed on each host class, by class name, according to their custom resources.
  * Sorted, without duplicates.
  */
-export const modelsByClass = (deployments: ReadonlyArray<ModelDeployment>): ReadonlyMap<string, ReadonlyArray<string>> => {
+export const modelsByClass = (deployments: ReadonlyArray<WatchedDeployment>): ReadonlyMap<string, ReadonlyArray<string>> => {
   const models = new Map<string, Set<string>>()
   for (const deployment of deployments) {
     const use = useOf(deployment)
@@ -54,8 +55,11 @@ interface Verdict {
 }
 
 /** Whether models can be deployed on the class, and why not. */
-const verdictOf = (object: HostClassResource, podClass: PodClass | null): Verdict => {
+const verdictOf = (watched: WatchedHostClass, podClass: PodClass | null): Verdict => {
   const no = (reason: string, message: string): Verdict => ({ accepted: false, reason, message })
+  const read = readHostClass(watched)
+  if (Result.isFailure(read)) return no("Unreadable", `Seatrial cannot read this specification: ${read.failure}. Correct the field, or delete the object.`)
+  const object = read.success
   if (podClass === null)
     return no("InvalidName", "The name of a host class must consist of at most 63 lowercase letters, digits and hyphens, and must not be any.")
   if (podClass.nodes > 1) {
@@ -76,7 +80,7 @@ const verdictOf = (object: HostClassResource, podClass: PodClass | null): Verdic
 }
 
 interface StatusInput {
-  readonly object: HostClassResource
+  readonly object: WatchedHostClass
   readonly capacity: Capacity
   readonly models: ReadonlyArray<string>
   readonly namespace: string

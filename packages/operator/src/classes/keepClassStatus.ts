@@ -4,8 +4,9 @@ import { HostClasses } from "@seatrial/store"
 import { Clock, Duration, Effect, Equal, Option, type Scope } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { GpuLedger } from "../gather/capacity/GpuLedger.ts"
-import { HostClassResource, type HostClassStatus } from "../resources/HostClassResource.ts"
+import type { HostClassStatus } from "../resources/HostClassResource.ts"
 import { type PodClass, toPodClass } from "../resources/PodClass.ts"
+import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
 import { hostClassStatus, modelsByClass } from "./hostClassStatus.ts"
 
 /** Changes within this time are written together. */
@@ -29,16 +30,16 @@ const classCapacity = (ledger: GpuLedger, podClass: PodClass): ClassCapacity => 
  * Whether this installation writes the status. If several installations share the class, one of them does: each knows
  * only its own pods and models.
  */
-const isWriter = ({ metadata, status }: HostClassResource, namespace: string): boolean =>
+const isWriter = ({ metadata, status }: WatchedHostClass, namespace: string): boolean =>
   (status?.writtenBy ?? namespace) === namespace && metadata.deletionTimestamp === undefined
 
 /** Writes the status if it has changed. Returns true if it could not be written and must be tried again. */
-const writeStatus = Effect.fnUntraced(function* ({ metadata: { name, resourceVersion }, status: before }: HostClassResource, status: HostClassStatus) {
+const writeStatus = Effect.fnUntraced(function* ({ metadata: { name, resourceVersion }, status: before }: WatchedHostClass, status: HostClassStatus) {
   if (before !== undefined && Equal.equals(before, status)) return false
   const kube = yield* KubeClient
   const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }
   const patch = { apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata, status }
-  const failed = yield* kube.applyStatus(HostClassResource, patch).pipe(
+  const failed = yield* kube.applyStatus(WatchedHostClass, patch).pipe(
     Effect.as(null),
     Effect.catchIf(isPassing, (error) => Effect.succeed(error))
   )

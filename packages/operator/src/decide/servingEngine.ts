@@ -14,7 +14,7 @@ import { describeTraffic, endpointOf } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
 
 export const classGone = (observation: Observation): string =>
-  `The host class ${chosenClass(observation)} does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one.`
+  `The host class ${chosenClass(observation)} does not exist or cannot be read, so the engine cannot be restarted. Create or correct the class, or deploy the model on another one.`
 
 /** Why an existing engine does not serve. */
 export const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: ObservedPod): string =>

@@ -1,7 +1,7 @@
 import { type KubeClient, type KubeError, Node, Reflector } from "@seatrial/kube"
 import { Effect, type Scope } from "effect"
-import { HostClassResource } from "../resources/HostClassResource.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
+import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
 import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
@@ -13,7 +13,7 @@ export interface Cluster {
   readonly deployments: Deployments
   readonly pods: Reflector<WatchedPod>
   readonly jobs: Reflector<WatchedJob>
-  readonly hostClasses: Reflector<HostClassResource>
+  readonly hostClasses: Reflector<WatchedHostClass>
   readonly nodes: Reflector<Node>
   readonly budgets: Reflector<WatchedBudget>
   /** The GPUs that nodes offer and pods take, kept current by the watches. */
@@ -52,7 +52,7 @@ export const watchCluster = Effect.fnUntraced(function* (
       { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
     ),
     jobs: yield* Reflector.make(WatchedJob, { namespace }),
-    hostClasses: yield* Reflector.make(HostClassResource, {}),
+    hostClasses: yield* Reflector.make(WatchedHostClass, {}),
     nodes: yield* Reflector.make(Node, {}, { onChange: ledger.setNode }),
     budgets: yield* Reflector.make(WatchedBudget, { namespace })
   }

@@ -1,10 +1,11 @@
-import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 
 /**
  * Keeps a deployment's status as JSON text, which takes a fifth of the memory of objects. The status is parsed at each
  * access.
  */
-export const compactDeployment = (deployment: ModelDeployment): ModelDeployment => {
+export const compactDeployment = (deployment: WatchedDeployment): WatchedDeployment => {
   const { status, ...rest } = deployment
   if (status === undefined) return deployment
   const text = JSON.stringify(status)

@@ -9,9 +9,9 @@ import type { fetchJob } from "../objects/fetchObjects.ts"
 import { wantedPod } from "../objects/wantedPod.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { type ObservedPod, whichStart } from "../observation/ObservedPod.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, objectName } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
@@ -35,7 +35,7 @@ import type { WatchedPod } from "./watched.ts"
  */
 export interface Gathered {
   readonly run: Run
-  readonly resource: ModelDeployment | null
+  readonly resource: WatchedDeployment | null
   readonly podClass: PodClass | null
   readonly hostClasses: ReadonlyArray<HostClass>
   /** All pods of the run. */
@@ -76,7 +76,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
   return run.applied === null || observed?.metadata.uid === run.applied.current?.uid ? observed : null
 })
 
-const observeResource = (resource: ModelDeployment | null): Pick<Observation, "resource" | "shownSince"> => {
+const observeResource = (resource: WatchedDeployment | null): Pick<Observation, "resource" | "shownSince"> => {
   if (resource === null) return { resource: null, shownSince: 0 }
   const changes = (resource.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)
   return { resource: { uid: resource.metadata.uid ?? "", shownPhase: resource.status?.phase ?? null }, shownSince: Math.max(0, ...changes) }

@@ -1,12 +1,12 @@
 import { type KubeClient, type KubeError, Reflector } from "@seatrial/kube"
 import { Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
-import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { compactDeployment } from "./compactDeployment.ts"
 
 /** The `ModelDeployment`s of several namespaces. `changes` emits their keys (`namespace/name`). */
 export interface Deployments {
-  readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<ModelDeployment>>
-  readonly list: () => Effect.Effect<ReadonlyArray<ModelDeployment>>
+  readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<WatchedDeployment>>
+  readonly list: () => Effect.Effect<ReadonlyArray<WatchedDeployment>>
   /**
    * Whether the status of an object names that deployment. Also true while a namespace cannot be read or is not read
    * yet.
@@ -20,7 +20,7 @@ export interface Deployments {
 const maxChanges = 256
 
 const byDeployment = "deployment"
-const options = { keep: compactDeployment, indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
+const options = { keep: compactDeployment, indexBy: { [byDeployment]: ({ status }: WatchedDeployment) => status?.deploymentId } }
 
 /**
  * Watches the operator's own namespace, which is required, and other namespaces. A namespace that cannot be read is
@@ -30,12 +30,12 @@ export const watchDeployments = Effect.fnUntraced(function* (
   own: string,
   otherNamespaces: ReadonlyArray<string>
 ): Effect.fn.Return<Deployments, never, KubeClient | Scope.Scope> {
-  const ownReflector = yield* Reflector.make(ModelDeployment, { namespace: own }, options)
-  const otherReflectors = new Map<string, Reflector<ModelDeployment>>()
+  const ownReflector = yield* Reflector.make(WatchedDeployment, { namespace: own }, options)
+  const otherReflectors = new Map<string, Reflector<WatchedDeployment>>()
   const otherChanges = yield* Queue.bounded<string>(maxChanges)
   const watch = Effect.fnUntraced(
     function* (namespace: string) {
-      const reflector = yield* Reflector.make(ModelDeployment, { namespace }, options)
+      const reflector = yield* Reflector.make(WatchedDeployment, { namespace }, options)
       yield* reflector.synced
       otherReflectors.set(namespace, reflector)
       return yield* Stream.runForEach(reflector.changes, (key) => Queue.offer(otherChanges, key))

@@ -3,7 +3,7 @@ import type { Run } from "@seatrial/store"
 import { Effect } from "effect"
 import { applyActions } from "../apply/apply.ts"
 import type { Action } from "../decide/Decision.ts"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
 
@@ -12,7 +12,7 @@ export interface AppliedDecision {
   /** Why the API server refused an object; null if it refused none. The actions after that one were not applied. */
   readonly refused: string | null
   /** The custom resource; null if there is none. */
-  readonly resource: ModelDeployment | null
+  readonly resource: WatchedDeployment | null
   /** The run; null if it must be read again. */
   readonly run: Run | null
   /** Whether the run's row changed, so that the pass continues. */

@@ -4,7 +4,11 @@ import { Schema } from "effect"
 import { Condition } from "./Condition.ts"
 
 const optional = Schema.optionalKey
-const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
+const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
+/** Bytes of memory: up to 64 TiB. */
+const memory = upTo(2 ** 46)
+/** Bytes of a volume: up to 1 PiB. */
+const bytes = upTo(2 ** 50)
 
 const Toleration = Schema.Struct({
   key: optional(Schema.String.annotate({ description: "Key of the taint. Absent, with operator Exists: every taint." })),
@@ -16,7 +20,6 @@ const Toleration = Schema.Struct({
 })
 
 const claimName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u))
-const bytes = atLeastOne
 
 /** The node-local copies of weights. */
 const WeightsCache = Schema.Struct({
@@ -68,8 +71,8 @@ export const HostClassSpec = Schema.Struct({
   gpuPool: Schema.String.check(Schema.isBetweenLength(1, 128)).annotate({
     description: "GPU type, for example NVIDIA-H100-80GB-HBM3. Measurements apply only to the same type. Cannot be changed."
   }),
-  gpuCount: atLeastOne.annotate({ description: "GPUs of one engine; a model is split over all of them. Cannot be changed." }),
-  gpuMemoryBytes: atLeastOne.annotate({ description: "Bytes of memory of one GPU." }),
+  gpuCount: upTo(64).annotate({ description: "GPUs of one engine; a model is split over all of them. Cannot be changed." }),
+  gpuMemoryBytes: upTo(2 ** 42).annotate({ description: "Bytes of memory of one GPU." }),
   gpuResource: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/u)).annotate({
       description: "Extended resource that pods request. Default nvidia.com/gpu.",
@@ -104,9 +107,9 @@ export const HostClassSpec = Schema.Struct({
       description: "CPU request of an engine, for example 8 or 500m; it may use more. Default: none."
     })
   ),
-  memoryBytes: optional(bytes.annotate({ description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: none." })),
+  memoryBytes: optional(memory.annotate({ description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: none." })),
   sharedMemoryBytes: optional(
-    bytes.annotate({ description: "Size of /dev/shm in bytes, which counts as memory of the pod. Default 1 GiB, or 8 GiB if an engine has several GPUs." })
+    memory.annotate({ description: "Size of /dev/shm in bytes, which counts as memory of the pod. Default 1 GiB, or 8 GiB if an engine has several GPUs." })
   ),
   scratch: optional(Volume.annotate({ description: "Volume for temporary files (/tmp). Default: the node's disk, without a limit." })),
   compileCache: optional(
@@ -142,8 +145,8 @@ export const HostClassSpec = Schema.Struct({
         "Whether nodes of the class are added when a pod requests them. If true, the first waiting run creates its pod although no GPU is free. Default false."
     })
   ),
-  maxGpus: optional(atLeastOne.annotate({ description: "With autoscaling, the most GPUs of the class that are requested. Default: no limit." })),
-  pricePerGpuHour: Micros.annotate({ description: "Price of one GPU for one hour, in micro-dollars, as digits." }),
+  maxGpus: optional(upTo(1_000_000).annotate({ description: "With autoscaling, the most GPUs of the class that are requested. Default: no limit." })),
+  pricePerGpuHour: Micros.check(Schema.isMaxLength(15)).annotate({ description: "Price of one GPU for one hour, in micro-dollars, as digits." }),
   benchmarkSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3600 })).annotate({
       description: "Time limit of the benchmark in seconds. Default 300.",

@@ -24,7 +24,9 @@ const yes = (description: string) => Schema.Boolean.annotate({ description })
 const Yarn = Schema.Struct({
   factor: Schema.Finite.check(Schema.isGreaterThan(1)).annotate({ description: "Factor by which the original context is extended." }),
   originalContext: optional(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Original context in tokens. Default: from the model's configuration." })
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 })).annotate({
+      description: "Original context in tokens. Default: from the model's configuration."
+    })
   )
 }).annotate({ description: "Extension of the model's own context by YaRN." })
 

@@ -1,6 +1,7 @@
 import { anyHostClass, type HostClass, HostClassName } from "@seatrial/domain"
-import { Option, Schema } from "effect"
-import type { HostClassResource, HostClassSpec } from "./HostClassResource.ts"
+import { Option, Result, Schema } from "effect"
+import type { HostClassSpec } from "./HostClassResource.ts"
+import { readHostClass, type WatchedHostClass } from "./WatchedHostClass.ts"
 
 /** A host class with defaults applied, from which pods are created. */
 export interface PodClass {
@@ -107,18 +108,19 @@ const podClassOf = (name: string, spec: HostClassSpec): PodClass => {
 
 const decodeName = Schema.decodeUnknownOption(HostClassName)
 
-const read = ({ metadata, spec }: HostClassResource): Option.Option<PodClass> =>
-  Option.map(
-    Option.filter(decodeName(metadata.name), (name) => name !== anyHostClass),
-    (name) => podClassOf(name, spec)
+const read = (object: WatchedHostClass): Option.Option<PodClass> =>
+  Option.flatMap(
+    Option.filter(decodeName(object.metadata.name), (name) => name !== anyHostClass),
+    (name) => Option.map(Result.getSuccess(readHostClass(object)), ({ spec }) => podClassOf(name, spec))
   )
 
-const known = new WeakMap<HostClassResource, Option.Option<PodClass>>()
+const known = new WeakMap<WatchedHostClass, Option.Option<PodClass>>()
 
 /**
- * The class of the object; none if its name cannot be a host class's. The same object always gives the same instance.
+ * The class of the object; none if its specification cannot be read or its name cannot be a host class's. The same
+ * object always gives the same instance.
  */
-export const toPodClass = (object: HostClassResource): Option.Option<PodClass> => {
+export const toPodClass = (object: WatchedHostClass): Option.Option<PodClass> => {
   const before = known.get(object)
   if (before !== undefined) return before
   const podClass = read(object)

@@ -17,9 +17,6 @@ const keywords = new Set([
   "required"
 ])
 
-/** Bounds that only state JavaScript's range of integers. */
-const isNoBound = (value: unknown) => value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER
-
 /** Keywords of JSON Schema that a definition cannot express. */
 const unions = ["$ref", "anyOf", "oneOf", "not"]
 
@@ -40,8 +37,7 @@ const keyword = (name: string, value: unknown): ReadonlyArray<readonly [name: st
       ["minimum", value],
       ["exclusiveMinimum", true]
     ]
-  const isBound = name === "minimum" || name === "maximum"
-  return keywords.has(name) && !(isBound && isNoBound(value)) ? [[name, value]] : []
+  return keywords.has(name) ? [[name, value]] : []
 }
 
 const convertAll = (schemas: Node) => Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, convert(schema)]))
@@ -70,7 +66,8 @@ const convert = (schema: unknown): JsonSchema.JsonSchema => {
 
 /**
  * The structural OpenAPI 3 schema of a custom resource's field: no references, no unions, closed by pruning. Throws if
- * the schema contains something that a definition cannot express.
+ * the schema contains something that a definition cannot express. Each integer has a minimum and a maximum that
+ * JavaScript represents exactly, so that the API server refuses what the operator could not read.
  */
 export const structuralSchema = (schema: Schema.Constraint): JsonSchema.JsonSchema => {
   const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema)

@@ -28,6 +28,8 @@ const owner = { orgId, active: true, firstPurchase: true, usedUp: null }
 const observed: ObservedApplied = {
   namespace: "seatrial",
   resource: object(),
+  spec,
+  unreadable: null,
   organization: "acme",
   owner,
   binding: null,
@@ -36,9 +38,18 @@ const observed: ObservedApplied = {
   requireFirstPurchase: true
 }
 const run = deploymentId
+const unreadable = { spec: null, unreadable: "spec.serving.maxContext: expected an integer" }
+
+/** The plain observation with a change. The specification is that of the object. */
+const observe = ({ resource = object(), ...change }: Partial<Omit<ObservedApplied, "resource">> & { readonly resource?: ModelDeployment | null }) => ({
+  ...observed,
+  resource,
+  spec: resource?.spec ?? null,
+  ...change
+})
 
 describe("an applied object", () => {
-  const cases: ReadonlyArray<readonly [why: string, change: Partial<ObservedApplied>, wanted: Applied]> = [
+  const cases: ReadonlyArray<readonly [why: string, change: Parameters<typeof observe>[0], wanted: Applied]> = [
     ["is adopted if nothing is bound to it", {}, Applied.Adopt()],
     ["is kept if this version of it has its run", { binding }, Applied.Keep({ run })],
     ["is kept even if it would be refused now", { binding, organization: null, owner: null, problem: "x" }, Applied.Keep({ run })],
@@ -50,6 +61,17 @@ describe("an applied object", () => {
       { binding: { ...binding, phase: "failed" }, resource: object({ uid: "u2" }) },
       Applied.Adopt()
     ],
+    [
+      "is refused if its specification cannot be read, and its run continues",
+      { binding, resource: object({ generation: 2 }), ...unreadable },
+      Applied.Refuse({
+        run,
+        reason: "Unreadable",
+        message: "Seatrial cannot read this specification: spec.serving.maxContext: expected an integer. Correct the field, or delete the object."
+      })
+    ],
+    ["is retired although its specification cannot be read", { binding, resource: object({ deletionTimestamp: "x" }), ...unreadable }, Applied.Retire()],
+    ["is kept if this version has a run that an earlier release accepted", { binding, ...unreadable }, Applied.Keep({ run })],
     ["is not tried again by itself", { binding: { ...binding, phase: "failed" } }, Applied.Keep({ run })],
     ["is retired if it is being deleted", { binding, resource: object({ deletionTimestamp: "2026-01-01T00:00:00Z" }) }, Applied.Retire()],
     ["is retired even if nothing is bound to it, so that its finalizer is removed", { resource: object({ deletionTimestamp: "x" }) }, Applied.Retire()],
@@ -71,11 +93,11 @@ describe("an applied object", () => {
     ["may name its organization", { resource: object({}, { organization: "acme" }) }, Applied.Adopt()]
   ]
   for (const [why, change, wanted] of cases) {
-    it(why, () => assert.deepStrictEqual(decideApplied({ ...observed, ...change }), wanted))
+    it(why, () => assert.deepStrictEqual(decideApplied(observe(change)), wanted))
   }
 
   /** The texts are what users read in the condition and the event. */
-  const refusals: ReadonlyArray<readonly [reason: string, message: string, change: Partial<ObservedApplied>]> = [
+  const refusals: ReadonlyArray<readonly [reason: string, message: string, change: Parameters<typeof observe>[0]]> = [
     [
       "NoOrganization",
       "The namespace seatrial is not mapped to an organization. Set the operator's OPERATOR_ORGANIZATION to an organization's slug (OPERATOR_ORGANIZATIONS for other namespaces), or deploy through the API.",
@@ -136,7 +158,7 @@ describe("an applied object", () => {
   ]
   for (const [reason, message, change] of refusals) {
     it(`is refused with ${reason}: ${message.slice(0, 70)}`, () => {
-      const decision = decideApplied({ ...observed, ...change })
+      const decision = decideApplied(observe(change))
       assert.deepInclude(decision, { _tag: "Refuse", reason, message })
     })
   }

@@ -21,7 +21,7 @@ it.effect("a revision that was verified on one GPU type is started on no other, 
       yield* stage.until(
         () =>
           stage.mirrored()?.message ===
-          "The host class local (1 x simulated) does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one."
+          "The host class local (1 x simulated) does not exist or cannot be read, so the engine cannot be restarted. Create or correct the class, or deploy the model on another one."
       )
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(kube.names("Pod"), [])

@@ -1,0 +1,23 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { readSpec, WatchedDeployment } from "../../src/resources/WatchedDeployment.ts"
+
+const decode = Schema.decodeUnknownSync(WatchedDeployment.schema)
+const tooLarge = 2 ** 60
+const metadata = { name: "tiny", namespace: "seatrial", finalizers: ["seatrial.dev/retire"], deletionTimestamp: "2026-01-01T00:00:00Z" }
+const spec = { source: { repo: "seatrial/tiny-chat" } }
+
+describe("a ModelDeployment", () => {
+  it("whose specification cannot be read keeps its metadata and its status, and says which field is wrong", () => {
+    const object = decode({ metadata, spec: { ...spec, serving: { yarn: { factor: 2, originalContext: tooLarge } } }, status: { phase: "activated" } })
+    assert.deepStrictEqual([object.metadata.finalizers, object.status?.phase], [["seatrial.dev/retire"], "activated"])
+    assert.match(Result.getOrThrow(Result.flip(readSpec(object))), /^spec\.serving\.yarn\.originalContext: expected/)
+    assert.match(Result.getOrThrow(Result.flip(readSpec(decode({ metadata })))), /^spec: expected an object/)
+  })
+
+  it("whose status cannot be read keeps its specification, and counts as one without a status", () => {
+    const object = decode({ metadata, spec, status: { phase: "activated", gpus: tooLarge } })
+    assert.isFalse("status" in object)
+    assert.deepStrictEqual(readSpec(object), Result.succeed(spec))
+  })
+})
