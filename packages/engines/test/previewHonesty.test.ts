@@ -179,6 +179,26 @@ describe("a preview predicts what a deployment does", () => {
     assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)
   })
 
+  it("chooses a context in which the reference engine has time for the weights of a real model, too", () => {
+    // SmolLM2-135M, whose weights take longer than its attention.
+    const smol = {
+      ...{ num_layers: 30, hidden_size: 576, num_attention_heads: 9, num_kv_heads: 3, head_dim: 64, vocab_size: 49_152, native_context: 8_192 },
+      shape: {
+        layers: [{ kind: "full", layers: 30, kv_heads: 3, head_size: 64, head_size_v: 64 }],
+        ...{ intermediate_size: 1_536, experts: null, vision: null, tied_embeddings: true, softcapped_logits: false }
+      }
+    } as const
+    const of = { ...facts(smol), weights_bytes: 269_030_016, parameters: 134_515_008 }
+    const answer = preview({ runtime: "reference" }, [small], of)
+    const chosen = answer.kind === "derived" ? answer.serving.max_context : assert.fail(answer.reason.message)
+    // 106 million weights at 0.625 billion per second, and 17,280 x N x N products at 0.25 billion per second.
+    assert.isAtMost((chosen * 106.2e6) / 0.625e9 + (17_280 * chosen ** 2) / 0.25e9, 60 + chosen / 300)
+    assert.isAbove(chosen, 256)
+    const most = Number(/at most (\d+) tokens/.exec(refused(preview({ runtime: "reference", max_context: 8_192 }, [small], of)).reason.message)?.[1])
+    assert.isAtMost((most * 106.2e6) / 2.5e9 + (17_280 * most ** 2) / 1e9, 60 + most / 300)
+    assert.isAbove(most, 2 * chosen)
+  })
+
   it("counts only host classes with the requested runtime, and offers the other runtime", () => {
     const answer = preview({ runtime: "reference" }, [small, h100])
     assert.include(refused(answer).reason.message, "with the runtime reference (the largest has 4.0 GiB)")
