@@ -297,7 +297,7 @@ it.live(
 )
 
 it.live(
-  "a definition, and with it every applied model, is not deleted by accident, and is on purpose",
+  "a definition, and with it every applied model, and a protected model that serves, are not deleted by accident, and are on purpose",
   () =>
     Effect.gen(function* () {
       const command = yield* definitions
@@ -313,6 +313,21 @@ it.live(
       assert.include(refused, "kubectl annotate crd modeldeployments.seatrial.dev seatrial.dev/delete-definition=yes")
       assert.include(yield* remove(), "deletes every object of it, in all namespaces")
       assert.include(yield* command("kubectl", ["get", "mdep", "-o", "name"]), "tiny")
+
+      // A served model is protected only if its object asks for that: without the annotation, a deletion is how a model is retired.
+      const removeModel = command("kubectl", ["delete", "mdep", "tiny", "--timeout=60s"]).pipe(
+        Effect.as("deleted"),
+        Effect.catch(({ message }) => Effect.succeed(message))
+      )
+      const serves = command("kubectl", ["patch", "mdep", "tiny", "--subresource=status", "--type=merge", '--patch={"status":{"endpoint":"acme/tiny"}}'])
+      yield* serves
+      yield* command("kubectl", ["annotate", "mdep", "tiny", "seatrial.dev/deletion-protection=yes"])
+      assert.include(yield* removeModel, "the model acme/tiny serves, and deleting this object retires it")
+      assert.include(yield* removeModel, "annotate modeldeployment tiny seatrial.dev/deletion-protection-")
+      yield* command("kubectl", ["annotate", "mdep", "tiny", "seatrial.dev/deletion-protection-"])
+      assert.strictEqual(yield* removeModel, "deleted")
+      yield* verdict(command, modelDeployment("tiny", { source: { repo: "seatrial/tiny-chat" } }))
+
       yield* command("kubectl", ["annotate", "crd", "modeldeployments.seatrial.dev", "seatrial.dev/delete-definition=yes"])
       assert.strictEqual(yield* remove(), "deleted")
     }).pipe(Effect.scoped),

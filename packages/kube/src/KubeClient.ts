@@ -191,7 +191,7 @@ export class KubeClient extends Context.Service<
     readonly list: <A extends KubeObject>(resource: Resource<A>, selection: Selection) => Effect.Effect<ReadonlyArray<A>, KubeError>
     /**
      * Never ends by itself. It retries transient errors with back-off and relists after a gap. It fails only if access
-     * is denied or the kind does not exist.
+     * is denied, or if the kind does not exist at the start. A kind that disappears later is awaited.
      */
     readonly watch: <A extends KubeObject>(resource: Resource<A>, selection: Selection) => Stream.Stream<WatchEvent<A>, KubeError>
     /**

@@ -8,7 +8,7 @@ import { monotonicMillis } from "./monotonicMillis.ts"
 import type { KubeObject, Resource, Selection } from "./Resource.ts"
 import { type Unreadable, WatchEvent } from "./WatchEvent.ts"
 
-/** Number of consecutive denials, after access had been granted, before the watch fails. */
+/** Number of consecutive denials, after access had been granted, before the watch fails. A missing kind does not count. */
 const maxConsecutiveDenials = 5
 
 export interface Listed<A> {
@@ -54,7 +54,9 @@ const recover = Effect.fnUntraced(function* (settings: KubeSettings, name: strin
   } else if (denials.has(error.reason)) {
     state.resourceVersion = undefined
     state.refusals += 1
-    if (!state.synced || state.refusals >= maxConsecutiveDenials) return yield* error
+    // A definition that was deleted may be applied again.
+    const mayReturn = error.reason === "NotFound" || state.refusals < maxConsecutiveDenials
+    if (!state.synced || !mayReturn) return yield* error
   }
   const delay = yield* delayAfter(settings, state.failures, error)
   if (!isExpired) yield* Effect.logWarning(`the watch of ${name} failed and will be retried in ${Math.round(delay)} ms: ${error.message}`)

@@ -202,6 +202,15 @@ describe("watch", () => {
     )
   })
 
+  it.live("a kind that disappears after the first list is awaited", () => {
+    const missing = status(404, "NotFound", "no such kind")
+    return against([page([pod("a", "5")], "5"), ...Array.from({ length: 8 }, () => missing), page([pod("a", "6")], "7")], () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(2), ["Synced a", "Synced a"])
+      })
+    )
+  })
+
   it.live("a permanent denial fails the watch", () =>
     against([page([], "5")], (server) =>
       Effect.gen(function* () {

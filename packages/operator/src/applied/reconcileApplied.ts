@@ -15,6 +15,7 @@ import { readSpec, WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
 import { fieldPath } from "./fieldNames.ts"
+import { isDefinitionDeleted } from "./isDefinitionDeleted.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
 
@@ -57,23 +58,33 @@ const setFinalizer = Effect.fnUntraced(function* ({ metadata }: WatchedDeploymen
   )
 })
 
-/**
- * Records the deletion, then releases the object. If the record fails for a minute, the object is released anyway, and
- * the run's record creates it again.
- */
-const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, resource: WatchedDeployment, namespace: string) {
-  const { finalizers = [], name } = resource.metadata
-  const key = `${namespace}/${name}`
-  if (!finalizers.includes(finalizer)) return Option.none<Duration.Duration>()
+/** Records the deletion of an object. False if it could not be recorded. */
+const recordDeletion = Effect.fnUntraced(function* (name: string, namespace: string) {
   const applied = yield* AppliedResources
-  const now = yield* Clock.currentTimeMillis
-  const since = Math.min(unrecorded.get(key) ?? now, now)
-  const recorded = yield* applied.retire({ namespace, name }).pipe(
+  return yield* applied.retire({ namespace, name }).pipe(
     Effect.timeout("10 seconds"),
     Effect.as(true),
     Effect.sandbox,
     Effect.catch((cause) => Effect.as(Effect.logWarning(`the deletion of the ModelDeployment ${name} could not be recorded`, cause), false))
   )
+})
+
+/**
+ * Records the deletion, then releases the object. If the record fails for a minute, the object is released anyway, and
+ * the run's record creates it again. An object that is deleted with its definition is released without a record: its
+ * model serves on, and the object is created again once the definition exists.
+ */
+const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, resource: WatchedDeployment, namespace: string) {
+  const { finalizers = [], name } = resource.metadata
+  const key = `${namespace}/${name}`
+  if (!finalizers.includes(finalizer)) return Option.none<Duration.Duration>()
+  if (yield* isDefinitionDeleted) {
+    yield* Effect.logWarning(`the ModelDeployment ${key} is deleted with its definition; its model is not retired`)
+    return (yield* setFinalizer(resource, false)) ? Option.none() : soon
+  }
+  const now = yield* Clock.currentTimeMillis
+  const since = Math.min(unrecorded.get(key) ?? now, now)
+  const recorded = yield* recordDeletion(name, namespace)
   if (recorded) unrecorded.delete(key)
   else unrecorded.set(key, since)
   if (!recorded && (yield* Clock.currentTimeMillis) < since + recordPatience) return retry

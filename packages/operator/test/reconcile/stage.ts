@@ -286,6 +286,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   }
 
   kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
+  kube.add("CustomResourceDefinition", "modeldeployments.seatrial.dev", {})
   kube.add("HostClass", hostClass.name, {
     spec: { runtimes: hostClass.runtimes, gpuPool: hostClass.gpu_pool, gpuCount: 1, gpuMemoryBytes: 2 ** 30, pricePerGpuHour: "1", bootDeadlineSeconds: 60 }
   })
