@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { Schema } from "effect"
@@ -56,6 +56,8 @@ export const listFiles = () =>
 
 /** Unpacks the layers into `target`. */
 export const unpack = (target: string): void => {
+  // User 2000 must reach it.
+  chmodSync(target, 0o755)
   for (const layer of readLayers(archive)) execFileSync("tar", ["-x", "-p", "-f", "-", "-C", target], { input: layer, maxBuffer: 2 ** 28 })
 }
 

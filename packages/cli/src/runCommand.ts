@@ -134,6 +134,9 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       await lazily(args, "admin", "Administration. Uses the database directly.", admin),
       await lazily(args, "bench", "Benchmarks of models. Reads the database.", bench),
       await lazily(args, "usage", "Tokens, cost and GPU time of all organizations. Reads the database.", usage),
+      await lazily(args, "images", "Lists the images and digests that Kubernetes manifests name, for a mirror.", () =>
+        import("./images.ts").then(({ imagesCommand }) => imagesCommand)
+      ),
       serverCommand,
       operatorCommand,
       gatewayCommand,
