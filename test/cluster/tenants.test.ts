@@ -5,6 +5,7 @@ import { eventually } from "../e2e/eventually.ts"
 import { serving, source } from "../e2e/Served.ts"
 import { injectSidecar } from "./injectSidecar.ts"
 import { startRealCluster } from "./RealCluster.ts"
+import { refusals } from "./refusePods.ts"
 import { startProduct } from "./startProduct.ts"
 
 const openStage = Effect.gen(function* () {
@@ -20,6 +21,9 @@ const openStage = Effect.gen(function* () {
     /** How the API server would create the object. */
     dryRun: (object: unknown, output: string) =>
       command("kubectl", ["create", `--namespace=${namespace}`, "--dry-run=server", "-o", output, "-f", "-"], { input: JSON.stringify(object) }),
+    /** Part of what an object of a run shows. */
+    statusOf: (id: string, path: string) =>
+      command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "-o", `jsonpath={.status.${path}}`]),
     kubectl: (...args: ReadonlyArray<string>) => command("kubectl", [...args, `--namespace=${namespace}`])
   }
 })
@@ -28,7 +32,7 @@ it.live(
   "a model serves although a webhook puts a container before those of its download and its engine",
   () =>
     Effect.gen(function* () {
-      const { apply, caller, dryRun, kubectl, startOperator } = yield* openStage
+      const { apply, caller, dryRun, kubectl, startOperator, statusOf } = yield* openStage
       yield* apply(...injectSidecar)
       const probe = { apiVersion: "v1", kind: "Pod", metadata: { name: "probe", labels: { "seatrial.dev/role": "engine" } } }
       // A policy takes effect a moment after it was created.
@@ -40,9 +44,47 @@ it.live(
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       assert.strictEqual(yield* kubectl("get", "pods", "-l", "seatrial.dev/role=engine", "-o", "jsonpath={.items[*].spec.containers[*].name}"), "mesh engine")
       assert.isAbove(wholeOf(yield* ask(caller, ended.model)).usage.completion_tokens, 0)
-      const ready = kubectl("get", "mdep", id.replaceAll("_", "-"), "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}")
-      yield* eventually("it is ready", ready, (status) => status === "True")
+      yield* eventually("it is ready", statusOf(id, "conditions[?(@.type=='Ready')].status"), (status) => status === "True")
       assert.notInclude(yield* kubectl("get", "jobs", "-o", "name"), "fetch")
+    }).pipe(Effect.scoped),
+  1_200_000
+)
+
+it.live(
+  "an engine that a policy, a quota or a limit refuses is shown with what refuses it, and starts once that is changed",
+  () =>
+    Effect.gen(function* () {
+      const { apply, caller, cluster, dryRun, kubectl, startOperator, statusOf } = yield* openStage
+      const operator = yield* startOperator()
+      const probe = {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name: "probe", labels: { "seatrial.dev/role": "engine" } },
+        spec: { containers: [{ name: "engine", image: "none", resources: { limits: { "nvidia.com/gpu": "1", memory: "1Gi" } } }] }
+      }
+      const isRefused = dryRun(probe, "name").pipe(
+        Effect.as(false),
+        Effect.catch(() => Effect.succeed(true))
+      )
+      const first = yield* caller.finished((yield* caller.deploy({ source, serving })).id).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
+      assert.strictEqual(first.status, "activated")
+      for (const { name, objects, says } of refusals(cluster.namespace)) {
+        yield* apply(...objects)
+        yield* eventually(`the ${name} is in force`, isRefused, (refused) => refused)
+        const { id } = yield* caller.deploy({ source, model_name: `with-${name}`, serving })
+        const cause = yield* eventually(`the ${name} is the cause`, statusOf(id, "cause"), (shown) => shown !== "")
+        assert.include(cause, says)
+        assert.include(cause, `Pod/${id.replaceAll("_", "-")}-engine-0`)
+        assert.strictEqual(yield* statusOf(id, "conditions[?(@.type=='Ready')].reason"), "PodRefused")
+        const events = kubectl("get", "events", "--field-selector=reason=PodRefused", "-o", "jsonpath={.items[*].message}")
+        yield* eventually(`the ${name} has an event`, events, (messages) => messages.includes(says))
+        // Callers see no object of the cluster.
+        assert.notInclude((yield* caller.call("GET", `/v1/deployments/${id}/progress`)).text, says)
+        yield* Effect.forEach(objects, ({ kind, metadata }) => kubectl("delete", kind, metadata.name))
+        const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
+        assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+        assert.strictEqual(yield* statusOf(id, "cause"), "")
+      }
     }).pipe(Effect.scoped),
   1_200_000
 )

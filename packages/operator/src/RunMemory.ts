@@ -10,6 +10,7 @@ import { makeFollowers } from "./gather/Followers.ts"
 import type { MissingNode } from "./gather/GatherMemory.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
+import type { Refusal } from "./observation/Refusal.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
 import { RunMap, type RunStore } from "./RunStore.ts"
 import { makeWatchdog, type WatchdogOptions } from "./Watchdog.ts"
@@ -32,6 +33,7 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger }
     benchmarks: yield* makeBenchmarkGauges,
     // See `GatherMemory`.
     blockedSince: new RunMap<number>(),
+    refusals: new RunMap<Refusal>(),
     missingNodes: new RunMap<MissingNode>(),
     withdrawnSince: new RunMap<number>(),
     futureTimes: new RunMap<ReadonlyMap<string, number>>(),

@@ -5,6 +5,10 @@
 export const hubDeadline = 10 * 60_000
 /** How long an image may fail to pull. */
 export const imageDeadline = 2 * 60_000
+/** How long the API server may refuse an object of a run, for example because of a quota. */
+export const refusalDeadline = 10 * 60_000
+/** The same for a run for which the serving revision gave up its GPUs. */
+export const refusalDeadlineOfReplacement = 2 * 60_000
 /** The shortest time between two status writes of a run in progress. */
 export const statusPause = 1_000
 /** The shortest time between two progress records of a run in progress. */

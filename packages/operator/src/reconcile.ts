@@ -23,7 +23,7 @@ type StepResult = { readonly isMoved: true; readonly run: Run | null } | { reado
 const step = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<StepResult, KubeError, PassServices> {
   const decided = yield* decideRun(reconciler, run)
   const applied = yield* applyDecision(reconciler, decided)
-  const releases = applied.refused === null && decided.decision.actions.some(({ _tag }) => _tag === "Release")
+  const releases = applied.refusal === null && decided.decision.actions.some(({ _tag }) => _tag === "Release")
   yield* recordGauges(reconciler, decided, releases || decided.observation.released)
   yield* keepWork(reconciler, decided)
   yield* requeueRelated(reconciler, decided, applied)

@@ -210,6 +210,7 @@ export const observed: Observation = {
   merged: "none",
   blockedSince: null,
   bootLog: null,
+  refusal: null,
   freeSlots: 1,
   ahead: 0,
   requestedEngines: 0,

@@ -1,6 +1,10 @@
+import type { KubeError } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
 import { Effect } from "effect"
 import { Action } from "../decide/Decision.ts"
 import type { Gathered } from "../gather/gather.ts"
+import type { Refusal } from "../observation/Refusal.ts"
+import { enginePodName, fetchJobName, objectName } from "../resources/objectNames.ts"
 import type { ActionContext, Applied, Applying } from "./ActionContext.ts"
 import { ensureFetch, forgetWeights, noteWeights, removeFetch } from "./downloadActions.ts"
 import { ensureBudget, ensurePod, keepEngineLog, noteNodeFault, removeBudget, removePod } from "./engineActions.ts"
@@ -33,16 +37,45 @@ const perform = (context: ActionContext, action: Action) =>
     Release: () => unchanged(release(context))
   })
 
+/** Errors that repeat until someone changes something in the cluster. */
+const isRefused = ({ reason }: KubeError) => reason === "Invalid" || reason === "Denied" || reason === "NotFound"
+
+/** The object of an action that the API server refused. */
+const refusedObject = (run: Run, action: Action): Pick<Refusal, "kind" | "object"> => {
+  switch (action._tag) {
+    case "EnsurePod":
+      return { kind: "pod", object: `Pod/${enginePodName(run.engineRun)}` }
+    case "EnsureFetch":
+      return { kind: "download", object: `Job/${fetchJobName(run.id)}` }
+    case "EnsureBudget":
+      return { kind: "other", object: `PodDisruptionBudget/${objectName(run.id)}` }
+    default:
+      return { kind: "other", object: `ModelDeployment/${run.applied?.name ?? objectName(run.id)}` }
+  }
+}
+
+/** Why the API server refused the object of an action. */
+export interface RefusedAction extends Omit<Refusal, "since"> {}
+
+const refusalOf = (run: Run, action: Action, { message, reason, statusReason = "" }: KubeError): RefusedAction => ({
+  ...refusedObject(run, action),
+  reason: statusReason === "" ? reason : statusReason,
+  message
+})
+
 /**
  * Performs the actions in order. Every write is idempotent: names follow from the run, and transitions are
  * compare-and-set. Returns the custom resource and the run as they are afterward; the run is null if it must be read
- * again.
+ * again. If the API server refuses an object, the actions after it are not performed.
  */
 export const applyActions = Effect.fn("applyActions")(function* (applying: Applying, gathered: Gathered, actions: ReadonlyArray<Action>) {
   let current: Applied = { resource: gathered.resource, run: gathered.run }
   for (const action of actions) {
-    const change: Partial<Applied> = yield* perform({ applying, gathered, current }, action)
+    const change: Partial<Applied> | RefusedAction = yield* perform({ applying, gathered, current }, action).pipe(
+      Effect.catchIf(isRefused, (error) => Effect.succeed(refusalOf(gathered.run, action, error)))
+    )
+    if ("message" in change) return { resource: gathered.resource, run: null, refused: change }
     current = { ...current, ...change }
   }
-  return current
+  return { ...current, refused: null }
 })

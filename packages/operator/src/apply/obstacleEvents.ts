@@ -2,6 +2,7 @@ import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { describeObstacle } from "../decide/materializing.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
+import { type Refusal, refusalReasons } from "../observation/Refusal.ts"
 import { objectName } from "../resources/objectNames.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { aboutResource, hashOf } from "./transitionEvents.ts"
@@ -16,4 +17,15 @@ export const obstacleEvents = (run: Run, resource: WatchedDeployment, fetch: Obs
   if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []
   const name = `${objectName(run.id)}.downloadblocked`
   return [aboutResource(resource, { name, type: "Warning", reason: "DownloadBlocked", message, at, again: hashOf(message) })]
+}
+
+/**
+ * The event of an object that the API server refuses. It counts up if the object or the message changes. `at`: Unix
+ * milliseconds.
+ */
+export const refusalEvents = (run: Run, resource: WatchedDeployment, refusal: Refusal | null, at: number): ReadonlyArray<Event> => {
+  if (refusal === null) return []
+  const message = `The cluster refuses ${refusal.object}: ${refusal.message}`
+  const reason = refusalReasons[refusal.kind]
+  return [aboutResource(resource, { name: `${objectName(run.id)}.refused`, type: "Warning", reason, message, at, again: hashOf(message) })]
 }

@@ -3,14 +3,16 @@ import { isFinished, type RunProgress } from "@seatrial/domain"
 import { KubeClient, type Node } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Option } from "effect"
+import { cut } from "../gather/gpuFault.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../limits.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
+import type { Refusal } from "../observation/Refusal.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { isStale } from "./ignoreNotFound.ts"
-import { obstacleEvents } from "./obstacleEvents.ts"
+import { obstacleEvents, refusalEvents } from "./obstacleEvents.ts"
 import { recordEvent, recordedAnnotation } from "./recordEvent.ts"
 import { rootCause } from "./rootCause.ts"
 import { servingEvents } from "./servingEvents.ts"
@@ -43,6 +45,8 @@ interface PatchInput {
   readonly node: Node | undefined
   readonly progress: RunProgress
   readonly resource: WatchedDeployment
+  /** The object that the API server refuses; null if it refuses none. */
+  readonly refusal: Refusal | null
   /** The progress message for the cluster administrator. */
   readonly message: string
   readonly idle: boolean
@@ -78,14 +82,15 @@ const pauseBefore = ({ backlog, now, resource, run, shown }: PatchInput, last: S
 
 /** Records the events that the new status brings and that no earlier attempt recorded. */
 const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: ModelDeploymentStatus, earlier: StatusWrite["recorded"]) {
-  const { backlog, fetch, now, pod, resource, run, shown } = input
+  const { backlog, fetch, now, pod, refusal, resource, run, shown } = input
   const recorded = new Set(earlier)
   for (const event of [
     ...faultEvents(run, resource, status.cause, now),
     ...transitionEvents(run, resource, status.cause, backlog > manyWait),
     ...downloadEvents(run, resource, status.download, now),
     ...servingEvents({ run, resource, status, pod, now }),
-    ...obstacleEvents(run, resource, fetch, now)
+    ...obstacleEvents(run, resource, fetch, now),
+    ...refusalEvents(run, resource, refusal, now)
   ]) {
     const { annotations = {}, name } = event.metadata
     const what = `${name} ${annotations[recordedAnnotation] ?? ""}`
@@ -114,9 +119,15 @@ const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, shown }: 
   )
 })
 
+/** The API server's answer for a refused object. */
+const refusalCause = (refusal: Refusal | null): ModelDeploymentStatus["cause"] =>
+  refusal === null ? undefined : { reason: refusal.reason, message: cut(refusal.message), object: refusal.object }
+
 /** The cause of the run's problem. A failed run has no pods any more, so its recorded cause stays. */
-const causeOf = ({ node, pod, pods, resource: { status: before }, run }: PatchInput): ModelDeploymentStatus["cause"] =>
-  rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? (run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined)
+const causeOf = ({ node, pod, pods, refusal, resource: { status: before }, run }: PatchInput): ModelDeploymentStatus["cause"] =>
+  refusalCause(refusal) ??
+  rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ??
+  (run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined)
 
 /**
  * Updates the custom resource if its status differs: first an event for each transition, then the status. Returns the

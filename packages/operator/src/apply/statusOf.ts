@@ -2,6 +2,7 @@ import { type Benchmark, type DownloadProgress, isFinished, type Measured, type 
 import type { Run } from "@seatrial/store"
 import { isServed } from "../decide/idle.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { type Refusal, refusalReasons } from "../observation/Refusal.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
@@ -25,6 +26,8 @@ interface StatusInput {
   readonly unfunded?: string | null
   /** Why the ready engine has no traffic; null if nothing withholds it. */
   readonly withheld?: string | null
+  /** The object that the API server refuses; null if it refuses none. */
+  readonly refusal?: Refusal | null
   /** Whether its host class does not exist. */
   readonly classGone?: boolean
   /** Unix milliseconds. */
@@ -69,16 +72,19 @@ const whyAway = ({ idle, run, unfunded = null }: StatusInput): string | null =>
 
 /** Why a served model does not answer; null if it does. */
 const outage = (input: StatusInput): string | null => {
-  const { classGone, pod, withheld = null } = input
+  const { classGone, pod, refusal = null, withheld = null } = input
   const away = whyAway(input)
   if (away !== null) return away
+  if (refusal?.kind === "pod") return refusalReasons.pod
   if (classGone === true && pod === null) return "HostClassMissing"
   return withheld ?? (pod?.ready === true && !pod.deleting && pod.lost === null ? null : "EngineNotReady")
 }
 
 /** The reason of `Ready` for a run that does not serve. */
-const notServing = ({ run, unfunded = null }: StatusInput): string =>
-  run.phase === "activated" && run.modelDisabled ? "Disabled" : (unfunded ?? capitalized(run.phase))
+const notServing = ({ refusal = null, run, unfunded = null }: StatusInput): string => {
+  if (run.phase === "activated" && run.modelDisabled) return "Disabled"
+  return unfunded ?? (refusal === null ? capitalized(run.phase) : refusalReasons[refusal.kind])
+}
 
 interface Verdict {
   readonly holds: boolean

@@ -7,6 +7,7 @@ import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
 import { materializing } from "./materializing.ts"
 import { queued, waiting } from "./queues.ts"
+import { endRefused } from "./refused.ts"
 import { screening } from "./screening.ts"
 import { benchmarking, checking, measuring } from "./trial.ts"
 
@@ -73,7 +74,7 @@ const rule = (observation: Observation, now: number): Decision =>
 /** The rules of the phases. Pure: the same observation and time (Unix milliseconds) give the same decision. */
 export const decide = (gathered: Observation, now: number): Decision => {
   const observation = withNode(gathered, now)
-  const decision = rule(observation, now)
+  const decision = endRefused(observation, rule(observation, now), now)
   const nodeAt = lostAt(observation)
   const check = fundingCheck(observation)
   const times = [

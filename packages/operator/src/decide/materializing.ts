@@ -1,7 +1,7 @@
 import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
-import { fetchInterval, fetchStart } from "../limits.ts"
-import type { Observation } from "../observation/Observation.ts"
+import { fetchInterval, fetchStart, refusalDeadline } from "../limits.ts"
+import { countedFrom, type Observation } from "../observation/Observation.ts"
 import { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { classMissing } from "./classMissing.ts"
@@ -64,6 +64,15 @@ export const replaceFetch: Decision = act(
   Action.RemoveFetch()
 )
 
+/** Fails the run if the cluster has created no pod for the download for too long: something refuses it. Otherwise null. */
+const refusedPod = (observation: Observation, { obstacle }: ActiveFetch, now: number): Decision | null => {
+  if (obstacle?.podMissingSince === undefined || now < countedFrom(observation, obstacle.podMissingSince) + refusalDeadline) return null
+  return fail(
+    "download_failed",
+    `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy may not allow it. The events of its Job name the cause. Ask the cluster administrator to change that, then deploy again.`
+  )
+}
+
 /** Downloads the weights with a Job, unless an earlier run is known to have verified them. */
 export const materializing = (observation: Observation, now: number): Decision => {
   const { fetch } = observation
@@ -75,7 +84,7 @@ export const materializing = (observation: Observation, now: number): Decision =
       if (observation.weights !== null) return goTo(placement(observation))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return fetch.outdated === true ? replaceFetch : waitForDownload(observation, fetch, now)
+      return fetch.outdated === true ? replaceFetch : (refusedPod(observation, fetch, now) ?? waitForDownload(observation, fetch, now))
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":

@@ -1,5 +1,6 @@
 import type { Run } from "@seatrial/store"
 import type { Effect } from "effect"
+import type { Refusal } from "../observation/Refusal.ts"
 import type { StartedWork } from "../observation/work.ts"
 import type { BootVerdicts } from "./BootVerdicts.ts"
 import type { Pool } from "./capacity/Pool.ts"
@@ -22,6 +23,8 @@ export interface GatherMemory {
    * later at worst.
    */
   readonly blockedSince: Map<Run["id"], number>
+  /** What the API server refused in the last pass over each run. After a restart the deadline is later at worst. */
+  readonly refusals: Map<Run["id"], Refusal>
   /** When the nodes of runs' pods were first missing. After a restart the deadline is later at worst. */
   readonly missingNodes: Map<Run["id"], MissingNode>
   /**

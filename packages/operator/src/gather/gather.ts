@@ -160,6 +160,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     merged,
     boot,
     bootLog,
+    refusal: memory.refusals.get(run.id) ?? null,
     work,
     sameStart: work.running !== null && begunWith === whichStart(pod),
     firstReadings: times.firstReadings,

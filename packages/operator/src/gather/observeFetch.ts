@@ -37,9 +37,11 @@ const latest = (...times: ReadonlyArray<string | null | undefined>): number => M
 const withoutPod = ({ metadata }: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): FetchObstacle => {
   const { name } = metadata
   const changes = pods.flatMap((pod) => [pod.metadata.creationTimestamp, mainContainer(pod)?.state?.terminated?.finishedAt])
+  const podMissingSince = countedAs(latest(metadata.creationTimestamp, ...changes))
   return {
     says: `the cluster creates no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
-    usualUntil: countedAs(latest(metadata.creationTimestamp, ...changes)) + fetchStart
+    usualUntil: podMissingSince + fetchStart,
+    podMissingSince
   }
 }
 

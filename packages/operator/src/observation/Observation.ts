@@ -3,6 +3,7 @@ import type { Run, ServingPlan } from "@seatrial/store"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { ObservedFetch } from "./ObservedFetch.ts"
 import type { ObservedBoot, ObservedPod } from "./ObservedPod.ts"
+import type { Refusal } from "./Refusal.ts"
 import type { WorkState } from "./work.ts"
 
 /** Why an organization gets no GPUs: its balance or a spend limit is used up, or its billing is suspended. */
@@ -43,6 +44,8 @@ export interface Observation {
   readonly merged: "none" | "wanted" | "answered"
   /** When this operator first observed that the container cannot start. */
   readonly blockedSince: number | null
+  /** The object that the API server refused in the previous pass; null if it refused none. */
+  readonly refusal: Refusal | null
   /** The end of the container's log; read only if a start failed. */
   readonly bootLog: string | null
   /**

@@ -9,6 +9,8 @@ export interface FetchObstacle {
   readonly says: string
   /** Unix milliseconds until which the obstacle is part of a normal start; null if it never is. */
   readonly usualUntil: number | null
+  /** Since when the Job has no pod, Unix milliseconds; absent if it has one. */
+  readonly podMissingSince?: number
 }
 
 /** The Job that downloads the weights. */

@@ -1,16 +1,17 @@
-import type { KubeError } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Effect } from "effect"
-import { applyActions } from "../apply/apply.ts"
+import { applyActions, type RefusedAction } from "../apply/apply.ts"
 import type { Action } from "../decide/Decision.ts"
+import type { Refusal } from "../observation/Refusal.ts"
+import type { RunMemory } from "../RunMemory.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
 
 /** The state after the actions of a decision. */
 export interface AppliedDecision {
-  /** Why the API server refused an object; null if it refused none. The actions after that one were not applied. */
-  readonly refused: string | null
+  /** What the API server refused; null if it refused nothing. The actions after that one were not applied. */
+  readonly refusal: Refusal | null
   /** The custom resource; null if there is none. */
   readonly resource: WatchedDeployment | null
   /** The run; null if it must be read again. */
@@ -22,7 +23,17 @@ export interface AppliedDecision {
 /** Actions that change a run's row. */
 const moving: ReadonlySet<Action["_tag"]> = new Set(["Enter", "Activate", "Publish", "RecordEngineImage"])
 
-const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reason === "Denied" || error.reason === "NotFound"
+/** Remembers the refusal since its first time, or that nothing is refused any more. */
+const rememberRefusal = ({ refusals }: RunMemory, { now, run }: DecidedRun, refused: RefusedAction | null): Refusal | null => {
+  const before = refusals.get(run.id)
+  if (refused === null) {
+    refusals.delete(run.id)
+    return null
+  }
+  const refusal = { ...refused, since: before?.object === refused.object ? before.since : now }
+  refusals.set(run.id, refusal)
+  return refusal
+}
 
 const logUnpaidRelease = ({ decision: { actions, message }, run: { id, orgSlug, phase }, unfunded }: DecidedRun) =>
   phase === "activated" && unfunded !== null && actions.some(({ _tag }) => _tag === "RemovePod")
@@ -40,10 +51,14 @@ export const applyDecision = Effect.fnUntraced(function* ({ cluster, memory, rec
   const isMoved = decision.actions.some(({ _tag }) => moving.has(_tag))
   return yield* applyActions({ cluster, budgetExpectations, podExpectations, settings, shown, recordHold }, gathered, decision.actions).pipe(
     Effect.annotateLogs({ organization: run.orgSlug, phase: run.phase }),
-    Effect.map((applied): AppliedDecision => ({ ...applied, refused: null, isMoved })),
-    Effect.catchIf(isRefused, ({ message }) => {
-      const refusal: AppliedDecision = { refused: message, resource: gathered.resource, run: null, isMoved: false }
-      return Effect.as(Effect.logWarning(`the API server refused an object of ${run.id}: ${message}`), refusal)
-    })
+    Effect.map(({ refused, ...applied }): AppliedDecision => {
+      const refusal = rememberRefusal(memory, decided, refused)
+      return { ...applied, refusal, isMoved: isMoved && refusal === null }
+    }),
+    Effect.tap(({ refusal }) =>
+      refusal === null || refusal.since !== decided.now
+        ? Effect.void
+        : Effect.logWarning(`the API server refused ${refusal.object} of ${run.id}: ${refusal.message}`)
+    )
   )
 })

@@ -6,6 +6,7 @@ import { decide } from "../decide/decide.ts"
 import { fundingReason, isUnpaid } from "../decide/funding.ts"
 import { isIdle, isServed } from "../decide/idle.ts"
 import { openClasses } from "../decide/placement.ts"
+import { givesClaimBack } from "../decide/refused.ts"
 import { type Gathered, gather } from "../gather/gather.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunMemory } from "../RunMemory.ts"
@@ -31,8 +32,13 @@ export interface DecidedRun {
 /**
  * Keeps the run's place among the runs that wait for GPUs. Returns true if it gave up a claim or a place in a queue.
  */
-const notePlace = ({ pool }: RunMemory, { enters, isIdle, observation, run }: DecidedRun): boolean =>
-  pool.note(run, enters?.to ?? run.phase, isIdle, { plan: enters?.plan, open: openClasses(observation), isUnfunded: observation.funding !== null })
+const notePlace = ({ pool }: RunMemory, { enters, isIdle, now, observation, run }: DecidedRun): boolean =>
+  pool.note(run, enters?.to ?? run.phase, isIdle, {
+    plan: enters?.plan,
+    open: openClasses(observation),
+    isUnfunded: observation.funding !== null,
+    isRefused: givesClaimBack(observation, now)
+  })
 
 /** Decides about a run, and keeps the part of the decision that matters to other runs. */
 export const decideRun = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<DecidedRun, never, KubeClient | Runs> {

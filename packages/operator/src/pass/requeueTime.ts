@@ -17,8 +17,8 @@ export const earliest = (...delays: ReadonlyArray<Delay>): Delay =>
   )
 
 /** The delay after which only time changes the decision; none if time changes nothing. */
-export const decisionDelay = ({ decision: { actions, requeueAt }, now }: DecidedRun, { refused, resource }: AppliedDecision): Delay => {
-  if (refused !== null) return Option.some(refusalPause)
+export const decisionDelay = ({ decision: { actions, requeueAt }, now }: DecidedRun, { refusal, resource }: AppliedDecision): Delay => {
+  if (refusal !== null) return Option.some(refusalPause)
   const isObjectMissing = resource === null && actions.some(({ _tag }) => _tag === "EnsureResource")
   return earliest(
     requeueAt === null ? Option.none() : Option.some(Duration.millis(Math.max(0, requeueAt - now))),

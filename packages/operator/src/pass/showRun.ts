@@ -15,13 +15,19 @@ interface Messages {
   readonly publicMessage: string
 }
 
-const messagesOf = ({ decision }: DecidedRun, { refused }: AppliedDecision): Messages =>
-  refused === null
+const messagesOf = ({ decision }: DecidedRun, { refusal }: AppliedDecision): Messages =>
+  refusal === null
     ? { message: decision.message, publicMessage: decision.publicMessage ?? decision.message }
     : {
-        message: `The cluster refuses an object of the run: ${refused.slice(0, 500)}`,
-        publicMessage: "The cluster refuses an object of the run. Its operator has to change that."
+        message: `The cluster refuses ${refusal.object}: ${refusal.message.slice(0, 500)}`,
+        publicMessage: "The cluster refuses an object of the run. The cluster administrator must change that. The request is repeated."
       }
+
+/**
+ * The refused object if it was refused more than once. What an earlier attempt left behind may be gone at the second
+ * request.
+ */
+const lastingRefusal = ({ refusal }: AppliedDecision, now: number) => (refusal === null || now <= refusal.since ? null : refusal)
 
 /**
  * The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves.
@@ -50,6 +56,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
     fetch: observation.fetch,
     node: gathered.node,
     progress,
+    refusal: lastingRefusal(applied, now),
     resource,
     message,
     idle: isIdle,

@@ -90,6 +90,13 @@ describe("a download that cannot start", () => {
     assert.deepInclude(obstacleEvents(run, resource, fetch, 60_000)[0], { type: "Warning", reason: "DownloadBlocked" })
   })
 
+  it("ends its run if the cluster creates no pod for ten minutes, but not if a pod waits for a node", () => {
+    const messageAt = (pods: ReadonlyArray<Pod>, now: number) => materializing(observationOf("materializing", { fetch: observeFetch(job, pods) }), now).message
+    assert.match(messageAt([], 599_999), /^The download cannot start: the cluster creates no pod/)
+    assert.match(messageAt([], 600_000), /^download_failed: The cluster created no pod for the download within 10 minutes: .*Ask the cluster administrator/)
+    assert.match(messageAt([unscheduled("0/3 nodes are available.")], 3_600_000), /^The download cannot start: its pod/)
+  })
+
   it("is reported no more once its container runs", () => {
     const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
     const fetch = observeFetch(job, [running])

@@ -17,7 +17,7 @@ it.effect("a download that waits for an earlier Secret with a finalizer says so,
       yield* stage.until(() =>
         String(stage.mirrored()?.message).includes(`The Secret ${name} of an earlier attempt is being deleted, but a finalizer keeps it`)
       )
-      yield* TestClock.adjust("10 minutes")
+      yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual([kube.names("Secret"), kube.names("Job")], [[name], []])
       kube.drop("Secret", name)
       yield* TestClock.adjust("10 seconds")

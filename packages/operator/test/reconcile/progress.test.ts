@@ -58,8 +58,11 @@ describe("the progress of a run", () => {
         yield* stage.until(() => stage.row().phase === "provisioning")
         yield* TestClock.adjust("15 seconds")
         yield* stage.until(() => stage.row().progress?.phase === "provisioning")
-        assert.strictEqual(stage.row().progress?.message, "The cluster refuses an object of the run. Its operator has to change that.")
-        assert.include(String(stage.mirrored()?.message), "The cluster refuses an object of the run: ")
+        assert.strictEqual(
+          stage.row().progress?.message,
+          "The cluster refuses an object of the run. The cluster administrator must change that. The request is repeated."
+        )
+        assert.include(String(stage.mirrored()?.message), "The cluster refuses Pod/dep-")
       })
     )
   })

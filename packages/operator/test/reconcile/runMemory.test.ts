@@ -27,6 +27,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   phases: ({ phases }, id) => Effect.runSync(phases.note(id, "activated", true)),
   benchmarks: ({ benchmarks }, id) => Effect.runSync(benchmarks.note({ ...run, id, revision: serving }, true)),
   blockedSince: ({ blockedSince }, id) => blockedSince.set(id, 0),
+  refusals: ({ refusals }, id) => refusals.set(id, { kind: "pod", object: "Pod/p", reason: "Forbidden", message: "", since: 0 }),
   missingNodes: ({ missingNodes }, id) => missingNodes.set(id, { uid, since: 0 }),
   withdrawnSince: ({ withdrawnSince }, id) => withdrawnSince.set(id, 0),
   futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),

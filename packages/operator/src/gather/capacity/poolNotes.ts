@@ -27,6 +27,8 @@ export interface NotedChoice {
   readonly plan?: ServingPlan | undefined
   /** Whether the run keeps its phase but is in no queue, because its organization has no funds. */
   readonly isUnfunded?: boolean
+  /** Whether the cluster refuses its pod, so that it gives its claim back. */
+  readonly isRefused?: boolean
   readonly open?: { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null
 }
 
@@ -38,14 +40,16 @@ const keepsGpus = ({ engineRun, id, modelDeleted, modelDisabled, revision }: Run
   phase === "activated" && revision?.status === "active" && !modelDeleted && !modelDisabled && engineRun === id
 
 /** What the run has or waits for in that phase; null if neither. */
-const stateIn = (run: Run, phase: Phase, isIdle: boolean, isUnfunded: boolean): PoolNote["state"] | null => {
+const stateIn = (run: Run, phase: Phase, isIdle: boolean, { isRefused = false, isUnfunded = false }: NotedChoice): PoolNote["state"] | null => {
   if (phase === "waiting" || phase === "queued") return isUnfunded ? "waiting" : phase
+  if (isRefused) return null
   return phaseTraits[phase].holdsGpus || (keepsGpus(run, phase) && !isIdle) ? "claimed" : null
 }
 
 /** The note of the run in that phase; null if it neither waits for GPUs nor has some. */
-export const noteOf = (run: Run, phase: Phase, isIdle: boolean, { isUnfunded = false, open = null, plan }: NotedChoice): PoolNote | null => {
-  const state = stateIn(run, phase, isIdle, isUnfunded)
+export const noteOf = (run: Run, phase: Phase, isIdle: boolean, choice: NotedChoice): PoolNote | null => {
+  const { open = null, plan } = choice
+  const state = stateIn(run, phase, isIdle, choice)
   if (state === null || run.revision === null) return null
   const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
   const { estimate, settings } = plan ?? revision
