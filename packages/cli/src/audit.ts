@@ -25,14 +25,14 @@ const list = Command.make(
     limit: limitFlag,
     json: jsonFlag
   },
-  Effect.fn(function* ({ actor, from, resource, to, ...shown }) {
+  Effect.fn(function* ({ actor, from, resource, to, ...output }) {
     const api = yield* SeatrialClient
     const filters = {
       ...(Option.isSome(actor) ? { actor_user_id: actor.value } : {}),
       ...(Option.isSome(resource) ? { resource_type: resource.value } : {}),
       ...(yield* timeBounds({ from, to }))
     }
-    yield* printList(shown, api.org.auditEvents.list({ ...filters, pageSize: pageSizeFor(shown.limit) }), row)
+    yield* printList(output, api.org.auditEvents.list({ ...filters, pageSize: pageSizeFor(output.limit) }), row)
   })
 ).pipe(Command.withDescription("Lists audit events, newest first."))
 

@@ -36,11 +36,11 @@ const withRetry = ({ exitCode, message }: CommandError, idempotencyKey: string) 
 /** The part of a preview that is useful to people. */
 const previewView = (preview: typeof Preview.Type) => {
   if (preview.kind === "refused") return preview
-  const { alternatives, capabilities, placement, ...shown } = preview
+  const { alternatives, capabilities, placement, ...summary } = preview
   const free = new Map(placement?.host_classes.map(({ free_gpus, gpus, host_class }) => [host_class, `${free_gpus} of ${gpus}`]))
   return {
-    ...shown,
-    ...(free.has(shown.serving.host_class) ? { gpus_free: free.get(shown.serving.host_class) } : {}),
+    ...summary,
+    ...(free.has(summary.serving.host_class) ? { gpus_free: free.get(summary.serving.host_class) } : {}),
     ...(placement === undefined || placement.message === null ? {} : { waits: placement.message }),
     alternatives: alternatives.map(({ concurrent_sequences, gpu_count, gpu_pool, host_class, max_context, verdict }) => ({
       host_class,

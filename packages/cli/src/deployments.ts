@@ -56,13 +56,13 @@ const list = Command.make(
     ),
     json: jsonFlag
   },
-  Effect.fn(function* ({ model, status, watch, ...shown }) {
+  Effect.fn(function* ({ model, status, watch, ...output }) {
     const api = yield* SeatrialClient
     const filters = { ...(Option.isSome(status) ? { status: status.value } : {}), ...(yield* optionalModelId(model)) }
-    const deployments = api.org.deployments.list({ ...filters, pageSize: pageSizeFor(shown.limit) })
-    if (!watch) return yield* printList(shown, deployments, row)
-    if (shown.json) return yield* new CommandError({ message: "--watch cannot be combined with --json.", exitCode: 2 })
-    yield* watchList(Stream.take(deployments, shown.limit))
+    const deployments = api.org.deployments.list({ ...filters, pageSize: pageSizeFor(output.limit) })
+    if (!watch) return yield* printList(output, deployments, row)
+    if (output.json) return yield* new CommandError({ message: "--watch cannot be combined with --json.", exitCode: 2 })
+    yield* watchList(Stream.take(deployments, output.limit))
   })
 ).pipe(Command.withDescription("Lists deployments, newest first."))
 

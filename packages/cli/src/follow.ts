@@ -36,7 +36,7 @@ interface Progress {
   readonly away: Effect.Effect<void>
   readonly doing: (progress: DeploymentProgress) => Effect.Effect<void>
   /** Prints a permanent line. */
-  readonly say: (text: string) => Effect.Effect<void>
+  readonly write: (text: string) => Effect.Effect<void>
   readonly clear: Effect.Effect<void>
 }
 
@@ -62,7 +62,7 @@ const plain = Effect.sync((): Progress => {
       last = { message, at: download === null ? 0 : at }
       return Console.error(`${updated_at}    ${escapeUnsafe(message)}`)
     },
-    say: (text) => Console.error(text),
+    write: (text) => Console.error(text),
     clear: Effect.void
   }
 })
@@ -89,7 +89,7 @@ const live = Effect.gen(function* () {
       if (followed !== undefined) followed = { ...followed, isServerAway: false, message }
       return draw
     },
-    say: (text) => Effect.andThen(write(`\r\u001b[2K${text}\n`), draw),
+    write: (text) => Effect.andThen(write(`\r\u001b[2K${text}\n`), draw),
     clear: Effect.suspend(() => {
       followed = undefined
       return write("\r\u001b[2K")
@@ -109,7 +109,7 @@ export const follow = Effect.fnUntraced(function* (id: string) {
   const entered = Effect.fnUntraced(function* (entry: PhaseEntry) {
     yield* progress.entered(entry)
     const advice = waitingAdvice(entry.status, id)
-    yield* advice === undefined ? FiberHandle.clear(advising) : FiberHandle.run(advising, Effect.delay(progress.say(advice), adviceDelayMillis))
+    yield* advice === undefined ? FiberHandle.clear(advising) : FiberHandle.run(advising, Effect.delay(progress.write(advice), adviceDelayMillis))
   })
   return yield* withCommandErrors(api.waitForDeployment(id, { onPhase: entered, onProgress: progress.doing, onAway: () => progress.away })).pipe(
     Effect.ensuring(progress.clear),
@@ -119,9 +119,9 @@ export const follow = Effect.fnUntraced(function* (id: string) {
 
 /** Prints how a run ended. Fails if it was not activated. */
 export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outcome) {
-  const { checks, phases: _, ...shown } = result.deployment
+  const { checks, phases: _, ...summary } = result.deployment
   const passed = checks.length === 0 ? null : `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
-  yield* printRecord(json, json ? result.deployment : { ...shown, checks: passed })
+  yield* printRecord(json, json ? result.deployment : { ...summary, checks: passed })
   if (result.outcome === "activated") {
     const note = withdrawnNote(result.deployment)
     return note === undefined ? undefined : yield* Console.error(note)

@@ -31,14 +31,14 @@ const list = Command.make(
     limit: limitFlag,
     json: jsonFlag
   },
-  Effect.fn(function* ({ search, status, visibility, ...shown }) {
+  Effect.fn(function* ({ search, status, visibility, ...output }) {
     const api = yield* SeatrialClient
     const filters = {
       ...(Option.isSome(status) ? { status: status.value } : {}),
       ...(Option.isSome(visibility) ? { visibility: visibility.value } : {}),
       ...(Option.isSome(search) ? { q: search.value } : {})
     }
-    yield* printList(shown, api.org.models.list({ ...filters, pageSize: pageSizeFor(shown.limit) }), row)
+    yield* printList(output, api.org.models.list({ ...filters, pageSize: pageSizeFor(output.limit) }), row)
   })
 ).pipe(Command.withDescription("Lists the organization's models, newest first."))
 

@@ -41,8 +41,8 @@ export const readable = (value: unknown): unknown => {
 
 /** `readable` for a record. */
 export const readableRecord = (record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
-  const shown = readable(record)
-  return isRecord(shown) ? shown : record
+  const display = readable(record)
+  return isRecord(display) ? display : record
 }
 
 const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {

@@ -34,7 +34,7 @@ const list = Command.make(
     limit: limitFlag,
     json: jsonFlag
   },
-  Effect.fn(function* ({ from, key, model, status, to, ...shown }) {
+  Effect.fn(function* ({ from, key, model, status, to, ...output }) {
     const api = yield* SeatrialClient
     const filters = {
       ...(Option.isSome(status) ? { status: status.value } : {}),
@@ -42,7 +42,7 @@ const list = Command.make(
       ...(Option.isSome(key) ? { api_key_id: key.value } : {}),
       ...(yield* timeBounds({ from, to }))
     }
-    yield* printList(shown, api.org.requests.list({ ...filters, pageSize: pageSizeFor(shown.limit) }), row)
+    yield* printList(output, api.org.requests.list({ ...filters, pageSize: pageSizeFor(output.limit) }), row)
   })
 ).pipe(
   Command.withDescription("Lists ended requests, newest first."),

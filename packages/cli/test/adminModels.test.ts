@@ -27,7 +27,7 @@ const measure = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<
     const [deployments, runs] = [yield* Deployments, yield* Runs]
     const { id } = yield* deployments.create(newModel(caller, "k"))
     yield* walk(caller, id, "measuring")
-    yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: 2_000_000, kv_layout: { told: 520, exact: 512, differs: true } }, capacityRow)
+    yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: 2_000_000, kv_layout: { reported: 520, exact: 512, differs: true } }, capacityRow)
     const parts = { image_pull: null, weights_to_node: null, process_to_loaded: 10, loaded_to_ready: 5, first_token: 0.5 }
     yield* runs.recordStart(id, orgId, { podUid: "pod", kind: "warm", parts })
     yield* runs.enter({ id, orgId, from: "measuring", to: "benchmarking", reason: "Test" })

@@ -56,7 +56,7 @@ export const waitUntilFinished = <E, R, E2, R2>(
   Effect.gen(function* () {
     let reportedEntries = 0
     let interval = firstInterval
-    let shown = ""
+    let reportedUpdate = ""
     let answeredAt = yield* Clock.currentTimeMillis
 
     /** Reports what is new in an answer. Returns the outcome if the run is finished. */
@@ -70,8 +70,8 @@ export const waitUntilFinished = <E, R, E2, R2>(
 
     const reportProgress = Effect.fnUntraced(function* (report: NonNullable<typeof onProgress>) {
       const current = yield* Effect.option(progress)
-      if (Option.isNone(current) || current.value.updated_at === shown) return
-      shown = current.value.updated_at
+      if (Option.isNone(current) || current.value.updated_at === reportedUpdate) return
+      reportedUpdate = current.value.updated_at
       yield* report(current.value)
     })
 

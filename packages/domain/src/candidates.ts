@@ -182,14 +182,14 @@ const flagsOf = ({ facts, request }: EvaluationInput, { engine, hostClass }: Can
 
 /** The complete settings of a candidate. */
 export const settingsOf = (input: EvaluationInput, candidate: Candidate, maxContext: number): ServingSettings => {
-  const { engine_flags: _requested, host_class: _choice, kv_cache_dtype = "auto", max_context: _limit, runtime: _runtime, ...kept } = input.request
+  const { engine_flags: _requested, host_class: _choice, kv_cache_dtype = "auto", max_context: _limit, runtime: _runtime, ...otherFields } = input.request
   const engine_flags = flagsOf(input, candidate)
   return {
     runtime: candidate.engine.runtime,
     host_class: candidate.hostClass.name,
     max_context: maxContext,
     kv_cache_dtype,
-    ...kept,
+    ...otherFields,
     ...(engine_flags === undefined ? {} : { engine_flags })
   }
 }

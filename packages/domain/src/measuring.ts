@@ -37,7 +37,7 @@ export const kvLayoutOf = (
   const blur = roundedBytes / bytes + blockTokens / tokens
   if (exact <= 0 || blur > maxRelativeDifference) return null
   const perToken = bytes / tokens
-  return { told: perToken, exact, differs: Math.abs(perToken / exact - 1) > maxRelativeDifference + blur }
+  return { reported: perToken, exact, differs: Math.abs(perToken / exact - 1) > maxRelativeDifference + blur }
 }
 
 /** The estimated and the measured KV cache, in bytes per GPU. */

@@ -126,8 +126,10 @@ export const Measured = Schema.Struct({
    * the entire start.
    */
   boot_seconds: optionalNullable(Schema.Finite),
-  /** KV cache bytes per token, by the engine's figures and by the fit's arithmetic. */
-  kv_layout: Schema.optionalKey(Schema.Struct({ told: Schema.Finite, exact: Schema.Finite, differs: Schema.Boolean }))
+  /** KV cache bytes per token, by the engine's figures (stored as `told`) and by the fit's arithmetic. */
+  kv_layout: Schema.optionalKey(
+    Schema.Struct({ reported: Schema.Finite, exact: Schema.Finite, differs: Schema.Boolean }).pipe(Schema.encodeKeys({ reported: "told" }))
+  )
 })
 export type Measured = typeof Measured.Type
 

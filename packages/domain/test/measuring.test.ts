@@ -25,7 +25,7 @@ describe("the layout of a KV cache", () => {
 
   it("matches the arithmetic if the engine's bytes and tokens agree within 2%, and differs otherwise", () => {
     const start = { config, wire: bySequence, fit } as const
-    assert.deepStrictEqual(kvLayoutOf(measured, start), { told: 131_072, exact: 131_072, differs: false })
+    assert.deepStrictEqual(kvLayoutOf(measured, start), { reported: 131_072, exact: 131_072, differs: false })
     assert.isFalse(kvLayoutOf({ ...measured, kv_cache_tokens: 403_000 }, start)?.differs)
     assert.isTrue(kvLayoutOf({ ...measured, kv_cache_tokens: 398_000 }, start)?.differs)
     assert.isTrue(kvLayoutOf({ ...measured, kv_cache_tokens: 420_000 }, start)?.differs)

@@ -58,7 +58,7 @@ export interface EngineAdapter extends EngineContract {
   /** How the trial talks to the engine. `simulated`: whether the reference engine runs in its place. */
   readonly offers: (settings: ServingSettings, simulated: boolean) => TrialOffers
   /** Reads figures from the text of `/metrics` and the log of the container. */
-  readonly measured: (said: { readonly metrics: string; readonly log: string }) => Measured
+  readonly measured: (output: { readonly metrics: string; readonly log: string }) => Measured
   /** The log line that reports that the weights are loaded. `{}` matches a number, `{*}` matches any text. */
   readonly weightsLoaded: string
   /** Returns the cause of a failed start, given the end of the container's log. */

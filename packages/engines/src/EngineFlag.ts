@@ -132,7 +132,7 @@ export const samplingDefaults = (argument: string): EngineFlag => {
 }
 
 /** Renders flags in the order of the table. */
-export const renderFlags = (flags: EngineFlags, given: Readonly<Record<string, unknown>>): Rendered => {
-  const parts = Object.entries(flags).flatMap(([key, flag]) => (Object.hasOwn(given, key) ? [flag.render(given[key])] : []))
+export const renderFlags = (flags: EngineFlags, requested: Readonly<Record<string, unknown>>): Rendered => {
+  const parts = Object.entries(flags).flatMap(([key, flag]) => (Object.hasOwn(requested, key) ? [flag.render(requested[key])] : []))
   return { args: parts.flatMap(({ args }) => args), env: Object.assign({}, ...parts.map(({ env }) => env)) }
 }

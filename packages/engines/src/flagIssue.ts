@@ -235,8 +235,8 @@ const reasonOf = ({ commandLine, denied, flags, version }: FlagTable, name: stri
 export const flagLabel = (flag: string): string => flag.slice(0, 128)
 
 /** The first flag that the table does not allow, or whose value is not allowed, with the reason. */
-export const flagIssueOf = (table: FlagTable, given: Readonly<Record<string, unknown>>): FlagIssue | null => {
-  for (const [flag, value] of Object.entries(given)) {
+export const flagIssueOf = (table: FlagTable, requested: Readonly<Record<string, unknown>>): FlagIssue | null => {
+  for (const [flag, value] of Object.entries(requested)) {
     const known = Object.hasOwn(table.flags, flag) ? table.flags[flag] : undefined
     if (known === undefined) {
       const allowed = Object.keys(table.flags).join(", ")

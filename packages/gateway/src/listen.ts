@@ -108,7 +108,7 @@ export const listen = (
     })
   })
   const close = Effect.callback<void>((resume) => {
-    const tell = setTimeout(() => {
+    const announce = setTimeout(() => {
       for (const response of underWay) response.emit(stopping)
     }, grace)
     const cut = setTimeout(() => server.closeAllConnections(), grace + lastWords)
@@ -120,7 +120,7 @@ export const listen = (
     const idle = lingering ? setTimeout(over, linger) : undefined
     // The `close` of `node:http` would close idle connections first.
     NetServer.prototype.close.call(server, () => {
-      for (const timer of [tell, cut, idle]) clearTimeout(timer)
+      for (const timer of [announce, cut, idle]) clearTimeout(timer)
       resume(Effect.void)
     })
     if (!lingering) over()

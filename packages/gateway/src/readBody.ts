@@ -6,9 +6,9 @@ import type { BodyShare } from "./BodyBudget.ts"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
 
 /** Whether a content type is JSON in UTF-8. */
-const isJson = (given: string): boolean => {
-  if (given === "application/json") return true
-  const [type, ...parameters] = given
+const isJson = (contentType: string): boolean => {
+  if (contentType === "application/json") return true
+  const [type, ...parameters] = contentType
     .toLowerCase()
     .split(";")
     .map((part) => part.trim())

@@ -133,14 +133,14 @@ interface Pair {
 const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
 
 /** Truncates a name for a message. */
-const shown = (name: string) => name.slice(0, 200)
+const shortName = (name: string) => name.slice(0, 200)
 
 /** Why a tensor is not half of a low-rank pair that engines apply, as a sentence; null if it is. */
 const tensorProblem = ({ dtype, name, shape }: AdapterTensor): string | null => {
-  if (/\.lora_embedding_[AB]$|embed_tokens|embeddings/.test(name)) return `Its tensor ${shown(name)} changes the embeddings, which is not served.`
-  if (!pair.test(name)) return `Its tensor ${shown(name)} is not half of a low-rank pair: engines would skip it or refuse it.`
-  if (!types.has(dtype)) return `Its tensor ${shown(name)} is of type ${dtype}; adapters have F32, F16 or BF16.`
-  return shape.length === 2 ? null : `Its tensor ${shown(name)} has ${shape.length} dimensions and not two.`
+  if (/\.lora_embedding_[AB]$|embed_tokens|embeddings/.test(name)) return `Its tensor ${shortName(name)} changes the embeddings, which is not served.`
+  if (!pair.test(name)) return `Its tensor ${shortName(name)} is not half of a low-rank pair: engines would skip it or refuse it.`
+  if (!types.has(dtype)) return `Its tensor ${shortName(name)} is of type ${dtype}; adapters have F32, F16 or BF16.`
+  return shape.length === 2 ? null : `Its tensor ${shortName(name)} has ${shape.length} dimensions and not two.`
 }
 
 /** The tensors by the module that they adapt. */
@@ -159,26 +159,28 @@ const pairOf = (module: string, { A, B }: Halves): Result.Result<Pair, Unreadabl
   const [rank, input] = A?.shape ?? []
   const [output, inner] = B?.shape ?? []
   if (A === undefined || rank === undefined || input === undefined)
-    return fail(`Its module ${shown(module)} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
-  if (B === undefined || output === undefined || inner === undefined) return fail(`Its module ${shown(module)} has no lora_B.`)
+    return fail(`Its module ${shortName(module)} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
+  if (B === undefined || output === undefined || inner === undefined) return fail(`Its module ${shortName(module)} has no lora_B.`)
   return Result.succeed({ module, A, B, rank, input, output, inner })
 }
 
 const moduleProblem = ({ A, module }: Pair, base: AdapterBase): string | null =>
-  base.modules.find(module) === undefined ? `Its tensor ${shown(A.name)} is for a linear module that ${base.repo} does not have: engines would skip it.` : null
+  base.modules.find(module) === undefined
+    ? `Its tensor ${shortName(A.name)} is for a linear module that ${base.repo} does not have: engines would skip it.`
+    : null
 
 const layerProblem = ({ A, module }: Pair, config: AdapterConfig): string | null => {
   const layer = unnamedLayer(config, module)
   if (layer === undefined) return null
   const layerList = config.layers.join(", ")
-  return `Its tensor ${shown(A.name)} adapts layer ${layer}; layers_to_transform lists only ${layerList.length > 80 ? `${config.layers.length} others` : layerList}, and engines ignore that setting.`
+  return `Its tensor ${shortName(A.name)} adapts layer ${layer}; layers_to_transform lists only ${layerList.length > 80 ? `${config.layers.length} others` : layerList}, and engines ignore that setting.`
 }
 
 const rankProblem = ({ A, B, inner, input, module, output, rank }: Pair, config: AdapterConfig): string | null => {
   const ranks = ranksOf(config, module)
   if (ranks.has(rank) && inner === rank) return null
   const [tensor, shape] = ranks.has(rank) ? [B, [output, inner]] : [A, [rank, input]]
-  return `Its tensor ${shown(tensor.name)} is [${shape.join(", ")}]; adapter_config.json states the rank ${[...ranks].join(" or ")}.`
+  return `Its tensor ${shortName(tensor.name)} is [${shape.join(", ")}]; adapter_config.json states the rank ${[...ranks].join(" or ")}.`
 }
 
 /** The sizes that the base's module has; those of the pair if they are not known. */
@@ -193,8 +195,8 @@ const expectedSizes = ({ input, module, output }: Pair, base: AdapterBase) => {
 const sizeProblem = (checked: Pair, base: AdapterBase): string | null => {
   const { A, B, inner, input, output, rank } = checked
   const expected = expectedSizes(checked, base)
-  if (expected.input !== input) return `Its tensor ${shown(A.name)} is [${rank}, ${input}]; the module takes ${expected.input} values in ${base.repo}.`
-  if (expected.output !== output) return `Its tensor ${shown(B.name)} is [${output}, ${inner}]; the module gives ${expected.output} values in ${base.repo}.`
+  if (expected.input !== input) return `Its tensor ${shortName(A.name)} is [${rank}, ${input}]; the module takes ${expected.input} values in ${base.repo}.`
+  if (expected.output !== output) return `Its tensor ${shortName(B.name)} is [${output}, ${inner}]; the module gives ${expected.output} values in ${base.repo}.`
   return null
 }
 

@@ -152,8 +152,8 @@ export const resolve = Effect.fnUntraced(function* (connection: HubConnection, r
 
 /** The file of an entry of a listed page; null for a folder. */
 const entryFile = (item: unknown): RepositoryFile | null | Unreadable => {
-  const named = Option.getOrNull(decodeNamed(item))
-  if (named !== null && named.type !== "file" && isPlainPath(named.path)) return null
+  const entryName = Option.getOrNull(decodeNamed(item))
+  if (entryName !== null && entryName.type !== "file" && isPlainPath(entryName.path)) return null
   const entry = Option.getOrNull(decodeEntry(item))
   if (entry === null) return new Unreadable({ reason: "The repository lists a file without a credible name, size and hash." })
   const { lfs, oid, path, size } = entry

@@ -38,7 +38,7 @@ const norms = ["input_layernorm.weight", "post_attention_layernorm.weight"]
 const contradiction = (what: string) => Result.fail(new Unreadable({ reason: `The weights do not match config.json: ${what}.` }))
 
 /** Truncates a tensor's name for a message. */
-const shown = (name: string) => name.slice(0, 160)
+const shortName = (name: string) => name.slice(0, 160)
 
 /** Expected output and input of the linear modules of a Llama-like layer; null if its layers differ. */
 const linearShapes = (config: ModelConfig): ReadonlyMap<string, readonly [output: number, input: number]> | null => {
@@ -115,7 +115,7 @@ const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, fr
       (neverWeights.has(dtype) || (config.quantization === "none" && !floating.has(dtype) && !/^F[84]/.test(dtype)))
   )
   if (odd !== undefined)
-    return `${shown(odd.name)} is of the type ${odd.dtype}, and ${config.quantization === "none" ? "it states no quantization" : "no format keeps weights so"}`
+    return `${shortName(odd.name)} is of the type ${odd.dtype}, and ${config.quantization === "none" ? "it states no quantization" : "no format keeps weights so"}`
   if (!quantizing.has(config.quantization)) return null
   const quantized = groups.some(({ name }) => quantizedNames.test(name)) || fromHeaders.some(({ dtype }) => quantizedTypes.has(dtype))
   return quantized ? null : `it states the quantization ${config.quantization}, and no tensor is quantized`
@@ -132,7 +132,7 @@ const vocabularyProblem = (config: ModelConfig, raw: Json, fromHeaders: Readonly
     const [rowCount = 0, width = 0] = shape
     return (projected || width === hidden) && (known ? rowCount === rows : rowCount >= rows)
       ? null
-      : `${shown(name)} is ${written(shape)}, and vocab_size and hidden_size are ${written([rows, hidden])}`
+      : `${shortName(name)} is ${written(shape)}, and vocab_size and hidden_size are ${written([rows, hidden])}`
   }
   const plain = fromHeaders.filter(({ dtype, shape }) => shape.length === 2 && unpacked.has(dtype))
   // Parts for speech output have their own embeddings in addition to the text's.
@@ -172,7 +172,7 @@ const missingLayer: Step = ({ config, layers }) => {
 
 const surplusLayer: Step = ({ all, config, isLlama, raw }) => {
   const surplus = isLlama ? beyond(config, raw, all) : undefined
-  return surplus === undefined ? null : `num_hidden_layers is ${config.num_layers}, and there is ${shown(surplus.name)}`
+  return surplus === undefined ? null : `num_hidden_layers is ${config.num_layers}, and there is ${shortName(surplus.name)}`
 }
 
 const missingNorm: Step = ({ all, isLlama }) => (isLlama && !all.some(({ name }) => anyFinalNorm.test(name)) ? "there is no model.norm" : null)
@@ -191,13 +191,13 @@ const missingPrefix: Step = ({ all, config }) => {
 
 /** Why the shape of a norm contradicts the configuration, or null. */
 const normProblem = ({ hidden_size }: ModelConfig, { name, shape }: TensorGroup): string | null =>
-  isShape(shape, [hidden_size]) ? null : `${shown(name)} is ${written(shape)}, and hidden_size is ${hidden_size}`
+  isShape(shape, [hidden_size]) ? null : `${shortName(name)} is ${written(shape)}, and hidden_size is ${hidden_size}`
 
 /** Why the shape of a linear module contradicts the configuration, or null. */
 const linearProblem = (expected: readonly [output: number, input: number] | undefined, { dtype, name, shape }: TensorGroup): string | null =>
   expected === undefined || shape.length !== 2 || !unpacked.has(dtype) || isShape(shape, expected)
     ? null
-    : `${shown(name)} is ${written(shape)}, and its sizes ask for ${written(expected)}`
+    : `${shortName(name)} is ${written(shape)}, and its sizes ask for ${written(expected)}`
 
 const tensorProblem = (config: ModelConfig, shapes: ReturnType<typeof linearShapes>, tensor: TensorGroup): string | null => {
   const final = finalNorm.test(tensor.name) ? normProblem(config, tensor) : null

@@ -22,8 +22,8 @@ const decodeName = Schema.decodeUnknownOption(
  */
 export const logUndecodable = Effect.fnUntraced(function* (resource: Resource<KubeObject>, input: unknown, cause: Cause.Cause<Schema.SchemaError>) {
   const { name, namespace, uid }: Partial<KubeObject["metadata"]> = Option.getOrUndefined(decodeName(input))?.metadata ?? {}
-  const shown = `${namespace === undefined ? "" : `${namespace}/`}${name ?? "(unnamed)"}`
-  yield* Effect.logWarning(`skipped ${resource.kind} ${shown}: it does not match its schema; its last valid state is kept`, cause)
+  const fullName = `${namespace === undefined ? "" : `${namespace}/`}${name ?? "(unnamed)"}`
+  yield* Effect.logWarning(`skipped ${resource.kind} ${fullName}: it does not match its schema; its last valid state is kept`, cause)
   const identity: ReadonlyArray<Unreadable> = name === undefined ? [] : [{ key: toKey(name, namespace), uid }]
   return identity
 })

@@ -40,7 +40,7 @@ interface WatchRequest {
   readonly chunks: AsyncIterator<unknown>
   /** The beginning of a line whose end has not arrived. */
   partial: string
-  heard: boolean
+  hasReceived: boolean
   /** Reported after the events that arrived before it. */
   failure: KubeError | undefined
 }
@@ -61,7 +61,7 @@ const openRequest = Effect.fnUntraced(function* <A extends KubeObject>({ resourc
   })
   response.setEncoding("utf8")
   // Iterating pauses the socket while the consumer is busy, so the only buffer is the kernel's.
-  const request: WatchRequest = { openedAt, chunks: response[Symbol.asyncIterator](), partial: "", heard: false, failure: undefined }
+  const request: WatchRequest = { openedAt, chunks: response[Symbol.asyncIterator](), partial: "", hasReceived: false, failure: undefined }
   return request
 })
 
@@ -86,7 +86,7 @@ const readLine = Effect.fnUntraced(function* <A extends KubeObject>(watched: Wat
     return yield* fromStatusObject(decoded.object)
   }
   const version = Option.getOrUndefined(decodeVersion(decoded.object))?.metadata.resourceVersion
-  request.heard = true
+  request.hasReceived = true
   state.failures = 0
   state.refusals = 0
   if (version !== undefined) state.resourceVersion = version
@@ -94,11 +94,11 @@ const readLine = Effect.fnUntraced(function* <A extends KubeObject>(watched: Wat
 })
 
 /** Ends a watch that the server has closed. One that was closed at once without any data has failed. */
-const endRequest = Effect.fnUntraced(function* (watched: Watched<KubeObject>, state: WatchState, { heard, openedAt }: WatchRequest) {
+const endRequest = Effect.fnUntraced(function* (watched: Watched<KubeObject>, state: WatchState, { hasReceived, openedAt }: WatchRequest) {
   const now = yield* monotonicMillis
   if (now >= state.relistAt) state.resourceVersion = undefined
   const brief = now - openedAt < 1000
-  if (!heard && brief) return yield* retryable(watched, "was closed immediately after it was opened")
+  if (!hasReceived && brief) return yield* retryable(watched, "was closed immediately after it was opened")
   state.failures = 0
   // Pause before the next request if the server ends every watch early.
   if (brief) yield* Effect.sleep(watched.settings.backoff)

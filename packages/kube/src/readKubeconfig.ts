@@ -5,10 +5,10 @@ import { Effect } from "effect"
 import { type Access, type Credentials, KubeConnectionError } from "./access.ts"
 import { KubeError } from "./KubeError.ts"
 
-const load = ([first, ...others]: ReadonlyArray<string>, context: string): KubeConfig => {
+const load = ([first, ...rest]: ReadonlyArray<string>, context: string): KubeConfig => {
   const loaded = new KubeConfig()
   if (first !== undefined) loaded.loadFromFile(first)
-  for (const path of others) {
+  for (const path of rest) {
     const other = new KubeConfig()
     other.loadFromFile(path)
     loaded.mergeConfig(other, true)

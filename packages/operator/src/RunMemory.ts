@@ -43,7 +43,7 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger }
     budgetExpectations: new RunMap<number>(),
     released: new ReleasedRuns(),
     /** The last status that was written to each custom resource. */
-    shown: new RunMap<StatusWrite>()
+    statusWrites: new RunMap<StatusWrite>()
   }
 })
 

@@ -16,7 +16,7 @@ const quantiles = [
   ["0.99", "p99"]
 ] as const
 
-interface Shown {
+interface PublishedGauges {
   readonly revision: string
   readonly remove: Effect.Effect<void>
 }
@@ -45,23 +45,23 @@ const show = Effect.fnUntraced(function* (organization: string, model: string, s
 
 /** Keeps the metrics until the scope closes, and removes them when their revision stops serving. */
 export const makeBenchmarkGauges: Effect.Effect<BenchmarkGauges, never, Scope.Scope> = Effect.gen(function* () {
-  const shown = new Map<DeploymentId, Shown>()
+  const published = new Map<DeploymentId, PublishedGauges>()
   const forget = Effect.fnUntraced(function* (id: DeploymentId) {
-    const known = shown.get(id)
-    shown.delete(id)
+    const known = published.get(id)
+    published.delete(id)
     if (known !== undefined) yield* known.remove
   })
-  yield* Effect.addFinalizer(() => Effect.forEach([...shown.keys()], forget, { discard: true }))
+  yield* Effect.addFinalizer(() => Effect.forEach([...published.keys()], forget, { discard: true }))
   return {
     note: Effect.fnUntraced(function* ({ id, model, orgSlug, revision }, serves) {
       const benchmark = revision?.benchmark ?? null
       if (!serves || revision === null || benchmark === null || benchmark.missing !== undefined) return yield* forget(id)
       const key = `${revision.id} ${model}`
-      if (shown.get(id)?.revision === key) return
+      if (published.get(id)?.revision === key) return
       yield* forget(id)
-      shown.set(id, { revision: key, remove: yield* show(orgSlug, model, benchmark.steps) })
+      published.set(id, { revision: key, remove: yield* show(orgSlug, model, benchmark.steps) })
     }),
-    remembers: (id) => shown.has(id),
+    remembers: (id) => published.has(id),
     forget
   }
 })

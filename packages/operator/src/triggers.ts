@@ -44,7 +44,7 @@ const onDeployment = Effect.fnUntraced(function* (context: TriggerContext, key: 
   if (Option.isNone(run)) return yield* enqueueApplied(key)
   const object = Option.getOrUndefined(yield* cluster.deployments.get(name, cluster.namespace))
   // The operator's own status write needs no pass, except if it shows the end of the run: then the run can be released.
-  const own = memory.shown.get(run.value)?.version
+  const own = memory.statusWrites.get(run.value)?.version
   const phase = object?.status?.phase
   const hasEnded = phase !== undefined && phase !== "refused" && isFinished(phase)
   if (own === undefined || own !== object?.metadata.resourceVersion || hasEnded) yield* enqueueRun(run.value)

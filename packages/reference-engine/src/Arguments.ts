@@ -88,7 +88,7 @@ const rules = new Map<string, Rule>([
       accepts: (text) => text === "" || integerBetween(1, Number.MAX_SAFE_INTEGER)(text)
     }
   ],
-  ["gpu-count", { help: "simulated GPUs that share the budget evenly; figures are told of one", fallback: "1", accepts: integerBetween(1, 64) }],
+  ["gpu-count", { help: "simulated GPUs that share the budget evenly; all figures are for one GPU", fallback: "1", accepts: integerBetween(1, 64) }],
   [
     "gpu-memory-utilization",
     { help: "share of the budget that may be used", fallback: "0.92", accepts: (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0 }

@@ -20,8 +20,8 @@ const isNamed = Schema.is(Named)
  * The only template, or the one named `default`, as transformers chooses. Null for a dictionary, which the repository
  * screening also rejects.
  */
-const chosen = (given: typeof ConfigFile.Type.chat_template): string | null =>
-  typeof given === "string" ? given : isNamed(given) ? (given.find(({ name }) => name === "default")?.template ?? null) : null
+const chosen = (templates: typeof ConfigFile.Type.chat_template): string | null =>
+  typeof templates === "string" ? templates : isNamed(templates) ? (templates.find(({ name }) => name === "default")?.template ?? null) : null
 
 /** The template of the repository: a file of its own, or a member of the tokenizer's configuration. */
 const ownSource = (directory: string, config: Partial<typeof ConfigFile.Type>): string | null => {
@@ -58,9 +58,9 @@ export class ChatTemplate {
    * Reads the file or text in `given`, otherwise `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure`
    * if the template cannot be parsed.
    */
-  constructor(directory: string, given: string | null = null) {
+  constructor(directory: string, argument: string | null = null) {
     const config = existsSync(join(directory, "tokenizer_config.json")) ? readJsonFile(directory, "tokenizer_config.json", ConfigFile) : {}
-    const source = given === null ? ownSource(directory, config) : sourceGiven(given)
+    const source = argument === null ? ownSource(directory, config) : sourceGiven(argument)
     const text = (token: typeof ConfigFile.Type.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
     this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
     const { reasoningFormat, toolCallFormat } = readTemplate(source)

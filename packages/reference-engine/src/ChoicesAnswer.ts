@@ -27,7 +27,7 @@ const unchanged: Sending = (text) => [text]
 
 /** The answer to one request, which its choices share. */
 export class ChoicesAnswer {
-  readonly asked: ChoicesRequest
+  readonly request: ChoicesRequest
   readonly samples: number
   private readonly engine: Booted["engine"]
   private readonly speech: Speech
@@ -41,11 +41,11 @@ export class ChoicesAnswer {
   private left: number
   private failed = false
 
-  constructor({ engine }: Booted, speech: Speech, asked: ChoicesRequest, requestId: string, response: ServerResponse) {
-    const { body, plans, prefix } = asked
+  constructor({ engine }: Booted, speech: Speech, request: ChoicesRequest, requestId: string, response: ServerResponse) {
+    const { body, plans, prefix } = request
     this.engine = engine
     this.speech = speech
-    this.asked = asked
+    this.request = request
     this.response = response
     this.samples = body.n ?? 1
     this.envelope = { id: `${prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: speech.reportedName(engine.settings, body.model) }
@@ -97,7 +97,7 @@ export class ChoicesAnswer {
       object,
       choices: this.answers,
       usage: this.usage(),
-      ...(this.asked.body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(this.engine, promptLogprobs) } : {}),
+      ...(this.request.body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(this.engine, promptLogprobs) } : {}),
       ...(promptIdsInChoice ? {} : this.promptIds(plan))
     }
     sendText(this.response, 200, this.sending(JSON.stringify(answered), "whole").join(""))
@@ -109,13 +109,13 @@ export class ChoicesAnswer {
   }
 
   private promptIds({ prompt }: Plan) {
-    const { return_prompt_token_ids, return_token_ids } = this.asked.body
+    const { return_prompt_token_ids, return_token_ids } = this.request.body
     return return_token_ids === true || (this.speech.promptIdsInChoice && return_prompt_token_ids === true) ? { prompt_token_ids: prompt } : {}
   }
 
   /** The counts of reasoning; none if it is not separated. */
   private reasoning(tokens: number) {
-    return this.speech.countReasoning(this.asked.partsThought ? tokens : null)
+    return this.speech.countReasoning(this.request.partsThought ? tokens : null)
   }
 
   /** Prompt tokens count once per prompt, answer tokens once per choice. */
@@ -123,7 +123,7 @@ export class ChoicesAnswer {
     const sum = (of: (counts: Counts) => number) => this.counts.reduce((total, one) => total + of(one), 0)
     const cached = this.counts.filter((_, index) => index % this.samples === 0).reduce((total, one) => total + one.cachedTokens, 0)
     return usageOf(
-      this.asked.plans.reduce((total, { prompt }) => total + prompt.length, 0),
+      this.request.plans.reduce((total, { prompt }) => total + prompt.length, 0),
       sum(({ completionTokens }) => completionTokens),
       this.engine.settings.enablePromptTokensDetails ? cached : null,
       this.reasoning(sum(({ reasoningTokens }) => reasoningTokens))

@@ -100,9 +100,9 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
   const wants = body.logprobs === true
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
   const use = understood("tools", () => toolUseOf(body, template.showsTools ? engine.settings.toolCalls : "refused"))
-  const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
+  const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.templateTools)
   const finish = use.namesFunction ? speech.finishOfNamedCall : "tool_calls"
-  const thought = thoughtOf(engine, template, prompt, body, use.shown)
+  const thought = thoughtOf(engine, template, prompt, body, use.templateTools)
   const parted = engine.seams.thought === undefined ? thought : engine.seams.thought(thought, body.stream === true, path)
   return {
     makeReaders: () => ({

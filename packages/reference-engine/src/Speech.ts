@@ -38,7 +38,7 @@ export interface Speech {
   readonly additionalPaths: Readonly<Record<string, (booted: Booted) => unknown>>
   readonly metrics: (booted: Booted) => string
   /** The model name in an answer. `asked`: the name in the request, if any. */
-  readonly reportedName: (settings: Arguments, asked: string | null | undefined) => string
+  readonly reportedName: (settings: Arguments, requested: string | null | undefined) => string
   readonly error: (error: ApiError) => unknown
 }
 
@@ -63,6 +63,6 @@ export const ownSpeech: Speech = {
   tellsWeights: true,
   additionalPaths: {},
   metrics: ({ cacheConfig, engine, metrics }) => metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), cacheConfig),
-  reportedName: ({ servedModelNames }, asked) => asked ?? servedModelNames[0],
+  reportedName: ({ servedModelNames }, requested) => requested ?? servedModelNames[0],
   error: (error) => error.body()
 }

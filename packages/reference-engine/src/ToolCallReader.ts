@@ -61,17 +61,17 @@ export class ToolCallReader {
   push(text: string): Read {
     this.held += text
     while (this.inside ? this.readCall() : this.readText());
-    return this.given()
+    return this.takeRead()
   }
 
   /** Returns what was held back. A call without a complete name is dropped. */
   finish(): Read {
     if (!this.inside && (this.begun === 0 || this.held.trim() !== "")) this.out.content += this.held
     this.held = ""
-    return this.given()
+    return this.takeRead()
   }
 
-  private given(): Read {
+  private takeRead(): Read {
     const { out } = this
     this.out = { content: "", calls: [] }
     return out
@@ -155,7 +155,7 @@ export class ToolCallReader {
       this.out.content += `${openMark}${body}${closeMark}`
       return
     }
-    const { arguments: given, name } = call.value
-    this.give({ index: this.begun++, id: this.makeId(), type: "function", function: { name, arguments: JSON.stringify(given) } })
+    const { arguments: callArguments, name } = call.value
+    this.give({ index: this.begun++, id: this.makeId(), type: "function", function: { name, arguments: JSON.stringify(callArguments) } })
   }
 }

@@ -17,9 +17,9 @@ const bodyOf = (body: SamplingBody, sample: number): SamplingBody =>
 
 /** Starts the generation of one choice and writes it. */
 const choose = (engine: Engine, answer: ChoicesAnswer, index: number, plan: Plan): Ticket => {
-  const { asked, samples } = answer
-  const isStream = asked.body.stream === true
-  const dialect = asked.makeDialect(Math.floor(index / samples))
+  const { request, samples } = answer
+  const isStream = request.body.stream === true
+  const dialect = request.makeDialect(Math.floor(index / samples))
   const tokens: Array<ReportedToken> = []
   let text = ""
   let opened = false
@@ -51,21 +51,21 @@ const choose = (engine: Engine, answer: ChoicesAnswer, index: number, plan: Plan
     const complete = () => dialect.complete(ending, text + ending.text, [...tokens, ...ending.tokens])
     answer.endWhole(index, plan, ending, dialect, complete, promptLogprobs)
   }
-  return generate(engine, bodyOf(asked.body, index % samples), plan, onPiece, isStream ? endStream : endWhole)
+  return generate(engine, bodyOf(request.body, index % samples), plan, onPiece, isStream ? endStream : endWhole)
 }
 
 /**
  * Writes the choices of one request, complete or as a stream, and aborts their generation when the connection of the
  * client closes.
  */
-export const answerChoices = (booted: Booted, speech: Speech, asked: ChoicesRequest, requestId: string, response: ServerResponse) => {
-  const answer = new ChoicesAnswer(booted, speech, asked, requestId, response)
+export const answerChoices = (booted: Booted, speech: Speech, request: ChoicesRequest, requestId: string, response: ServerResponse) => {
+  const answer = new ChoicesAnswer(booted, speech, request, requestId, response)
   const tickets: Array<Ticket> = []
   const abort = () => {
     for (const ticket of tickets) ticket.abort()
   }
   try {
-    for (const plan of asked.plans) for (let sample = 0; sample < answer.samples; sample++) tickets.push(choose(booted.engine, answer, tickets.length, plan))
+    for (const plan of request.plans) for (let sample = 0; sample < answer.samples; sample++) tickets.push(choose(booted.engine, answer, tickets.length, plan))
   } catch (cause) {
     abort()
     throw cause

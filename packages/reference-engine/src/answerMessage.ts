@@ -105,9 +105,9 @@ const contentOf = (answer: Reading): ReadonlyArray<object> => [
  * Writes one message in Anthropic's format, complete or as a stream, and aborts its generation when the connection of
  * the client closes.
  */
-export const answerMessage = ({ engine }: Booted, speech: Speech, asked: ConversationRequest, requestId: string, response: ServerResponse) => {
-  const { body, plan } = asked
-  const answer = reading(asked.makeReaders())
+export const answerMessage = ({ engine }: Booted, speech: Speech, request: ConversationRequest, requestId: string, response: ServerResponse) => {
+  const { body, plan } = request
+  const answer = reading(request.makeReaders())
   const model = speech.reportedName(engine.settings, body.model)
   const message = { id: `msg_${requestId}`, type: "message", role: "assistant", model, stop_sequence: null, stop_reason: null }
   const started = { ...message, content: [], usage: { input_tokens: plan.prompt.length, output_tokens: 0 } }

@@ -34,11 +34,11 @@ export const reading = ({ calls, thought }: Readers) => {
   const deltas: Array<ToolCallDelta> = []
   let content = ""
   let reasoning = ""
-  const keep = (told: AnswerParts): AnswerParts => {
-    reasoning += told.reasoning
-    content += told.content
-    deltas.push(...told.calls)
-    return told
+  const keep = (parts: AnswerParts): AnswerParts => {
+    reasoning += parts.reasoning
+    content += parts.content
+    deltas.push(...parts.calls)
+    return parts
   }
   const readCalls = (text: string): Read => (calls === null ? { content: text, calls: [] } : calls.reader.push(text))
   const parted = (text: string) => (thought === null ? { reasoning: "", content: text } : thought.push(text))

@@ -36,11 +36,11 @@ export const startEngine = (settings: Arguments, speech: Speech) => {
     server.listen(settings.port, settings.host, () => {
       const address = server.address()
       const port = typeof address === "object" && address !== null ? address.port : settings.port
-      const tell = () => speech.serving(`http://${settings.host}:${port}`)
-      if (state.warm) return tell()
+      const announce = () => speech.serving(`http://${settings.host}:${port}`)
+      if (state.warm) return announce()
       warmUp(booted.engine, () => {
         state.warm = true
-        tell()
+        announce()
       })
     })
     stop = () => {

@@ -8,7 +8,7 @@ import { closeMark, openMark } from "./ToolCallReader.ts"
 /** The requirements of a request's tools on its answer. */
 export interface ToolUse {
   /** The tools for the template. */
-  readonly shown: ReadonlyArray<unknown> | null
+  readonly templateTools: ReadonlyArray<unknown> | null
   /** Maximum number of calls in the answer; 0: calls stay in the text. */
   readonly most: number
   /**
@@ -46,28 +46,28 @@ const boundCalls = (tools: ReadonlyArray<Tool>, { response_format }: ChatBody): 
     ? marked(openMark, either(...tools.map((tool) => restOf(tool, isStrict(tool)))))
     : null
 
-const noTools: ToolUse = { shown: null, most: 0, grammar: null, namesFunction: false }
+const noTools: ToolUse = { templateTools: null, most: 0, grammar: null, namesFunction: false }
 
 /** The model decides about calls. */
 const autoUse = (tools: ReadonlyArray<Tool>, body: ChatBody, reading: ToolCallReading): ToolUse => {
-  const shown = tools.map(shownOf)
-  if (reading === "unread") return { ...noTools, shown }
+  const templateTools = tools.map(shownOf)
+  if (reading === "unread") return { ...noTools, templateTools }
   const most = body.parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY
-  return { shown, most, grammar: boundCalls(tools, body), namesFunction: false }
+  return { templateTools, most, grammar: boundCalls(tools, body), namesFunction: false }
 }
 
 /** The answer consists of calls. */
 const requiredUse = (tools: ReadonlyArray<Tool>, most: number): ToolUse => {
   const call = either(...tools.map(callOf))
   const calls = sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1))
-  return { shown: tools.map(shownOf), most, grammar: begin(calls), namesFunction: false }
+  return { templateTools: tools.map(shownOf), most, grammar: begin(calls), namesFunction: false }
 }
 
 /** The answer is one call of the named tool. */
 const namedUse = (tools: ReadonlyArray<Tool>, name: string): ToolUse => {
   const tool = tools.find((one) => one.function.name === name)
   if (tool === undefined) throw badRequest("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice")
-  return { shown: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), namesFunction: true }
+  return { templateTools: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), namesFunction: true }
 }
 
 /** Reads `tools`, `tool_choice` and `parallel_tool_calls`. Throws `ApiError` 400. */

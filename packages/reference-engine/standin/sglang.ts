@@ -40,14 +40,14 @@ const refusals: typeof reasons = [
 ]
 
 const inWordsOf = (table: typeof reasons, message: string): string => {
-  for (const [own, there] of table) {
+  for (const [own, template] of table) {
     const match = own.exec(message)
-    if (match !== null) return there.replaceAll(/\$(\d)/g, (_, group: string) => match[Number(group)] ?? "")
+    if (match !== null) return template.replaceAll(/\$(\d)/g, (_, group: string) => match[Number(group)] ?? "")
   }
   return message
 }
 
-const speech = (given: ParsedArguments): Speech => {
+const speech = (flags: ParsedArguments): Speech => {
   const figures = { weights: "0", seconds: "0", free: "0" }
   const cacheBytes = ({ cacheConfig }: Booted) => Number(cacheConfig.kv_cache_memory_bytes ?? 0)
   return {
@@ -64,7 +64,7 @@ const speech = (given: ParsedArguments): Speech => {
       const tokens = booted.cacheConfig.kv_cache_size_tokens ?? "0"
       const half = gib(cacheBytes(booted) / 2)
       const left = (Number(figures.free) - Number(figures.weights) - cacheBytes(booted) / 2 ** 30).toFixed(9)
-      const chunk = given.get("chunked-prefill-size")?.[0] ?? "2048"
+      const chunk = flags.get("chunked-prefill-size")?.[0] ?? "2048"
       const loaded = (Number(figures.free) - Number(figures.weights)).toFixed(9)
       line(`Load weight begin. avail mem=${figures.free} GB`)
       line(`Load weight end. elapsed=${figures.seconds} s, type=LlamaForCausalLM, avail mem=${loaded} GB, mem usage=${figures.weights} GB.`)
@@ -95,10 +95,10 @@ const speech = (given: ParsedArguments): Speech => {
         tokenizer_path: engine.settings.model,
         is_generation: true,
         preferred_sampling_params: null,
-        weight_version: given.get("weight-version")?.[0] ?? "default",
-        load_format: given.get("load-format")?.[0] ?? "auto",
-        reasoning_parser: given.get("reasoning-parser")?.[0] ?? null,
-        tool_call_parser: given.get("tool-call-parser")?.[0] ?? null,
+        weight_version: flags.get("weight-version")?.[0] ?? "default",
+        load_format: flags.get("load-format")?.[0] ?? "auto",
+        reasoning_parser: flags.get("reasoning-parser")?.[0] ?? null,
+        tool_call_parser: flags.get("tool-call-parser")?.[0] ?? null,
         disaggregation_mode: "null",
         has_image_understanding: false,
         has_audio_understanding: false,
@@ -135,8 +135,8 @@ startStandIn(
     edge: { cuts: false, unprompted: 7, unfilled: 2 },
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
-    readsReasoning: (given) => ["deepseek-r1", "qwen3", "qwen3-thinking"].includes(given.get("reasoning-parser")?.[0] ?? ""),
-    toolCalls: (given) => (["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? "") ? "read" : "unread"),
+    readsReasoning: (flags) => ["deepseek-r1", "qwen3", "qwen3-thinking"].includes(flags.get("reasoning-parser")?.[0] ?? ""),
+    toolCalls: (flags) => (["hermes", "qwen", "qwen25"].includes(flags.get("tool-call-parser")?.[0] ?? "") ? "read" : "unread"),
     speech
   },
   process.argv.slice(2)

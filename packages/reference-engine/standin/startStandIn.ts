@@ -41,14 +41,14 @@ export const startStandIn = (
   const values = parseCommandLine(commandLine, words.slice(command.length))
   if (typeof values === "string") return refuse(values)
   const own = ownWords(values, names, gpus)
-  const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (values.has(there) ? [`--${name}`] : []))])
+  const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, flag]) => (values.has(flag) ? [`--${name}`] : []))])
   if (typeof settings === "string") return refuse(settings)
   // Not split, because a name may contain any character.
-  const [first = settings.model, ...others] = values.get("served-model-name") ?? []
+  const [first = settings.model, ...aliases] = values.get("served-model-name") ?? []
   startEngine(
     {
       ...settings,
-      servedModelNames: [first, ...others],
+      servedModelNames: [first, ...aliases],
       anyModelName,
       edge,
       readsReasoning: readsReasoning(values),

@@ -31,16 +31,16 @@ startStandIn(
       "enable-prompt-tokens-details": "enable-prompt-tokens-details",
       "disable-prefix-caching": "disable-prefix-caching"
     },
-    readsReasoning: (given) => ["deepseek_r1", "qwen3"].includes(given.get("reasoning-parser")?.[0] ?? ""),
+    readsReasoning: (flags) => ["deepseek_r1", "qwen3"].includes(flags.get("reasoning-parser")?.[0] ?? ""),
     // Without a parser, vLLM refuses requests that leave the choice of tools to the model.
-    toolCalls: (given) => (!given.has("enable-auto-tool-choice") ? "refused" : given.get("tool-call-parser")?.[0] === "hermes" ? "read" : "unread"),
+    toolCalls: (flags) => (!flags.has("enable-auto-tool-choice") ? "refused" : flags.get("tool-call-parser")?.[0] === "hermes" ? "read" : "unread"),
     // The reference engine already has vLLM's log lines, metrics and answers. The only difference: answers contain the
     // first served name, whatever name the request used.
     speech: () => ({
       ...ownSpeech,
       version: "simulated-vllm-0.33.0",
       tellsWeights: false,
-      reportedName: ({ adapter, servedModelNames }, asked) => (asked === adapter?.name ? (asked ?? servedModelNames[0]) : servedModelNames[0])
+      reportedName: ({ adapter, servedModelNames }, requested) => (requested === adapter?.name ? (requested ?? servedModelNames[0]) : servedModelNames[0])
     })
   },
   process.argv.slice(2)

@@ -8,12 +8,12 @@ const gpuMemory = () => {
 }
 
 /** Translates the arguments of another engine into arguments of the reference engine. */
-export const ownWords = (given: ParsedArguments, names: Readonly<Record<string, string>>, gpus: string): ReadonlyArray<string> => {
+export const ownWords = (flags: ParsedArguments, names: Readonly<Record<string, string>>, gpus: string): ReadonlyArray<string> => {
   const memory = gpuMemory()
-  const count = Math.max(1, Number(given.get(gpus)?.[0] ?? 1))
+  const count = Math.max(1, Number(flags.get(gpus)?.[0] ?? 1))
   return [
     ...Object.entries(names).flatMap(([own, name]) => {
-      const value = given.get(name)?.[0]
+      const value = flags.get(name)?.[0]
       return value === undefined ? [] : [`--${own}=${value}`]
     }),
     "--kv-cache-dtype=bfloat16",

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import {
-  type Benchmark,
+  Benchmark,
   type BenchmarkKey,
   type Calibration,
   type Check,
@@ -10,7 +10,7 @@ import {
   type Failure,
   type Fit,
   Ids,
-  type Measured,
+  Measured,
   type ModelCapabilities,
   type OrgId,
   type Phase,
@@ -19,7 +19,7 @@ import {
   type RunProgress,
   type UserId
 } from "@seatrial/domain"
-import { Context, Effect, Layer, type Option, type Redacted, type Stream } from "effect"
+import { Context, Effect, Layer, type Option, type Redacted, Schema, type Stream } from "effect"
 import { HubConnections } from "./HubConnections.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
 import { measuredStarts } from "./measuredStarts.ts"
@@ -221,8 +221,8 @@ export class Runs extends Context.Service<
         recordChecks: recordChecks(sql),
         earlierTrials: earlierTrials(sql),
         likelihood: trialLikelihood(sql),
-        recordMeasured: recordResult(sql, "measured", "measuring"),
-        recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
+        recordMeasured: recordResult(sql, "measured", "measuring", Schema.encodeSync(Measured)),
+        recordBenchmark: recordResult(sql, "benchmark", "benchmarking", Schema.encodeSync(Benchmark)),
         publishEndpoints: publishEndpoints(sql),
         activate: activateRun(sql, ids),
         recordProgress: recordProgress(sql),

@@ -61,7 +61,7 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* runs.recordEngineImage(id, orgId, { image: engineImage, digest: engineDigest })
       yield* runs.recordChecks(id, orgId, checks)
       yield* enter("checking", "measuring")
-      yield* runs.recordMeasured(id, orgId, { ...measured, kv_layout: { told: 2, exact: 1, differs: true } }, capacityRow)
+      yield* runs.recordMeasured(id, orgId, { ...measured, kv_layout: { reported: 2, exact: 1, differs: true } }, capacityRow)
       yield* enter("measuring", "benchmarking")
       assert.deepStrictEqual(yield* runs.earlierBenchmarks(orgId, key), [])
       yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)
@@ -69,6 +69,11 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       const figures = Option.getOrThrow(yield* models.figures(orgId, model_id))
       assert.deepInclude(figures, { commit: facts.commit, engine_version: "vllm-1", status: "draft", host_class: settings.host_class })
       assert.deepStrictEqual(figures.benchmark, { ...benchmark, key })
+      // The stored key is older than the name in the code; programs of both releases read it.
+      assert.deepStrictEqual(figures.measured.kv_layout, { reported: 2, exact: 1, differs: true })
+      assert.deepStrictEqual((yield* sql`SELECT measured -> 'kv_layout' AS layout FROM revisions WHERE org_id = ${orgId} AND measured IS NOT NULL`)[0], {
+        layout: { told: 2, exact: 1, differs: true }
+      })
       assert.deepStrictEqual(figures.starts, [{ kind: "warm", of: 5, median: { ...parts, process_to_loaded: 12 } }])
       assert.isTrue(Option.isNone(yield* models.figures(stranger.caller.orgId, model_id)))
 

@@ -40,11 +40,11 @@ const answerOf = (text: string): Effect.Effect<Answer, Unexpected> => {
   })
 }
 
-const collect = Effect.fnUntraced(function* (open: OpenStream, heard: SilenceWatch["heard"], path: string, body: object) {
+const collect = Effect.fnUntraced(function* (open: OpenStream, recordSign: SilenceWatch["recordSign"], path: string, body: object) {
   const sentAt = yield* monotonicMillis
   const lines = yield* open(path, { ...body, stream: true, stream_options: { include_usage: true } })
   const collector = new StreamCollector(sentAt)
-  yield* Stream.runForEach(lines, (line) => Effect.map(heard, (at) => collector.take(line, at)))
+  yield* Stream.runForEach(lines, (line) => Effect.map(recordSign, (at) => collector.take(line, at)))
   return yield* collector.answer()
 })
 
@@ -72,12 +72,12 @@ const millisToFirstPiece = Effect.fnUntraced(function* (open: OpenStream, path: 
  */
 export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddress): Effect.fn.Return<EngineClient, never, HttpClient.HttpClient> {
   const http = yield* HttpClient.HttpClient
-  const { bounded, heard, lastSignAt } = yield* watchSilence(http, address)
+  const { bounded, recordSign, lastSignAt } = yield* watchSilence(http, address)
   const read = (request: HttpClientRequest.HttpClientRequest) =>
     http.execute(request).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
       Effect.mapError(unreachable),
-      Effect.tap(heard),
+      Effect.tap(recordSign),
       bounded
     )
   const posted = (path: string, body: string) => HttpClientRequest.post(`${address.url}${path}`).pipe(HttpClientRequest.bodyText(body, "application/json"))
@@ -94,7 +94,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddr
       const { status, text } = yield* read(posted(path, JSON.stringify(body)))
       return yield* status === 200 ? answerOf(text) : refused(status)
     }),
-    stream: (path, body) => bounded(collect(open, heard, path, body)),
+    stream: (path, body) => bounded(collect(open, recordSign, path, body)),
     firstPiece: (path, body) => bounded(millisToFirstPiece(open, path, body))
   }
 })

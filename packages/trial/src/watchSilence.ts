@@ -25,7 +25,7 @@ export interface EngineAddress {
 /** Watches for how long an engine is silent. Every exchange of a client shares one watch. */
 export interface SilenceWatch {
   /** Records that the engine sent something. Succeeds with the time in monotonic milliseconds. */
-  readonly heard: Effect.Effect<number>
+  readonly recordSign: Effect.Effect<number>
   /** The time of the last sign of the engine. Reads the counters. */
   readonly lastSignAt: Effect.Effect<number>
   /** Fails an exchange if the engine is silent for too long. */
@@ -40,7 +40,7 @@ export const watchSilence = Effect.fnUntraced(function* (http: HttpClient.HttpCl
   const silentFor = Math.round(Duration.toSeconds(Duration.fromInputUnsafe(timeout)))
   const silent = () => Effect.fail(new EngineUnreachable({ message: `The engine did not answer within ${silentFor} seconds.`, silentFor }))
   let heardAt = Number.NEGATIVE_INFINITY
-  const heard = Effect.map(monotonicMillis, (at) => {
+  const recordSign = Effect.map(monotonicMillis, (at) => {
     heardAt = at
     return at
   })
@@ -55,7 +55,7 @@ export const watchSilence = Effect.fnUntraced(function* (http: HttpClient.HttpCl
         const now = metrics === null ? null : gauge(metrics, work)
         const moved = now !== null && now !== done
         done = now ?? done
-        return Effect.as(moved ? heard : Effect.void, metrics !== null)
+        return Effect.as(moved ? recordSign : Effect.void, metrics !== null)
       })
     ),
     "1 second"
@@ -82,5 +82,5 @@ export const watchSilence = Effect.fnUntraced(function* (http: HttpClient.HttpCl
       }
     }
   })
-  return { heard, lastSignAt: Effect.map(readCounters, () => heardAt), bounded: (exchange) => Effect.raceFirst(exchange, silence) }
+  return { recordSign, lastSignAt: Effect.map(readCounters, () => heardAt), bounded: (exchange) => Effect.raceFirst(exchange, silence) }
 })

@@ -97,7 +97,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
       Effect.gen(function* () {
         const ask = (args: object, how: "whole" | "stream" = "whole") =>
           asks(language, { call: "completions.create", args: { model, ...greedy, ...args }, how })
-        const long = yield* ask({ prompt: "Tell me a long story. Once upon a time" })
+        const long = yield* ask({ prompt: "RecordEvent me a long story. Once upon a time" })
         assert.isNull(long.error)
         assert.isAtMost(Number(at(long.value, "usage", "completion_tokens")), 16)
         assert.strictEqual(at(long.value, "choices", 0, "finish_reason"), at(long.value, "usage", "completion_tokens") === 16 ? "length" : "stop")

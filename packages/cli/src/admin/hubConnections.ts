@@ -18,8 +18,8 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         token: tokenFlag("The hub's access token", "HF_TOKEN"),
         json
       },
-      Effect.fn(function* ({ email, json, org, token: given }) {
-        const token = yield* tokenOf(given, "The hub's access token", "HF_TOKEN")
+      Effect.fn(function* ({ email, json, org, token: tokenOption }) {
+        const token = yield* tokenOf(tokenOption, "The hub's access token", "HF_TOKEN")
         if (!/^[\x21-\x7e]+$/.test(Redacted.value(token)))
           return yield* new CommandError({
             message: "The hub's access token contains a space, a line break or another invalid character. Copy it again.",

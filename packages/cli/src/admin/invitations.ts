@@ -8,7 +8,7 @@ import { confirm, yesFlag as yes } from "./confirm.ts"
 import { emailFlag as email, jsonFlag as json, nameFlag, orgFlag as org, organization, roleFlag } from "./organization.ts"
 import { tokenFlag, tokenOf } from "./secretFlag.ts"
 
-const shown = (row: Invitation) => ({
+const view = (row: Invitation) => ({
   id: row.id,
   email: row.email,
   role: row.role,
@@ -49,7 +49,7 @@ export const invitationsCommand = Command.make("invitations").pipe(
               })
           )
         )
-        yield* printRecord(json, { ...shown(invitation), token: Redacted.value(token) })
+        yield* printRecord(json, { ...view(invitation), token: Redacted.value(token) })
       })
     ).pipe(Command.withDescription("Creates an invitation and shows its token once.")),
     Command.make(
@@ -58,7 +58,7 @@ export const invitationsCommand = Command.make("invitations").pipe(
       Effect.fn(function* ({ json, org }) {
         const invitations = yield* Invitations
         const { id } = yield* organization(org)
-        yield* printRows(json, (yield* invitations.list(id)).map(shown))
+        yield* printRows(json, (yield* invitations.list(id)).map(view))
       })
     ).pipe(Command.withDescription("Lists an organization's invitations, newest first.")),
     Command.make(
@@ -70,7 +70,7 @@ export const invitationsCommand = Command.make("invitations").pipe(
         yield* confirm(yes, `The token of the invitation ${id} will stop working permanently.`)
         const withdrawn = yield* invitations.withdraw(orgId, id)
         if (Option.isNone(withdrawn)) return yield* new CommandError({ message: `${org} has no pending invitation ${id}.` })
-        yield* printRecord(json, shown(withdrawn.value))
+        yield* printRecord(json, view(withdrawn.value))
       })
     ).pipe(Command.withDescription("Withdraws a pending invitation.")),
     Command.make(
@@ -80,8 +80,8 @@ export const invitationsCommand = Command.make("invitations").pipe(
         name: nameFlag,
         json
       },
-      Effect.fn(function* ({ json, name, token: given }) {
-        const token = yield* tokenOf(given, "The invitation's token", "SEATRIAL_INVITATION")
+      Effect.fn(function* ({ json, name, token: tokenOption }) {
+        const token = yield* tokenOf(tokenOption, "The invitation's token", "SEATRIAL_INVITATION")
         const invitations = yield* Invitations
         const { invitation, user } = yield* invitations.accept(token, name).pipe(
           Effect.catchTag(

@@ -29,7 +29,7 @@ const overlap = Flag.String("overlap").pipe(
   Flag.map(millisOf)
 )
 
-const shown = (key: ApiKey) => ({
+const view = (key: ApiKey) => ({
   id: key.id,
   name: key.name,
   user_id: key.userId,
@@ -89,7 +89,7 @@ export const keysCommand = Command.make("keys").pipe(
         const now = yield* Clock.currentTimeMillis
         const expiry = Option.isSome(days) ? { expiresAt: now + days.value * 86_400_000 } : {}
         const { key, secret } = yield* apiKeys.create({ orgId: owner.id, userId, name, scopes, ...expiry })
-        yield* printRecord(json, { ...shown(key), secret: Redacted.value(secret) })
+        yield* printRecord(json, { ...view(key), secret: Redacted.value(secret) })
       })
     ).pipe(Command.withDescription("Creates an API key and shows its secret once.")),
     Command.make(
@@ -99,7 +99,7 @@ export const keysCommand = Command.make("keys").pipe(
         const apiKeys = yield* ApiKeys
         const { id } = yield* organization(org)
         const keys = yield* apiKeys.list(id)
-        yield* printRows(json, json ? keys.map(shown) : keys.map(listed))
+        yield* printRows(json, json ? keys.map(view) : keys.map(listed))
       })
     ).pipe(Command.withDescription("Lists an organization's keys, newest first.")),
     Command.make(
@@ -108,7 +108,7 @@ export const keysCommand = Command.make("keys").pipe(
       Effect.fn(function* ({ id, json, org }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)
-        yield* printRecord(json, shown(yield* orNotFound(yield* apiKeys.find(owner.id, id), org, id, false)))
+        yield* printRecord(json, view(yield* orNotFound(yield* apiKeys.find(owner.id, id), org, id, false)))
       })
     ).pipe(Command.withDescription("Shows a key without its secret.")),
     Command.make(
@@ -117,7 +117,7 @@ export const keysCommand = Command.make("keys").pipe(
       Effect.fn(function* ({ id, json, name, org }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)
-        yield* printRecord(json, shown(yield* orNotFound(yield* apiKeys.rename(owner.id, id, name), org, id, true)))
+        yield* printRecord(json, view(yield* orNotFound(yield* apiKeys.rename(owner.id, id, name), org, id, true)))
       })
     ).pipe(Command.withDescription("Changes a live key's name.")),
     Command.make(
@@ -140,7 +140,7 @@ export const keysCommand = Command.make("keys").pipe(
           true
         )
         const secret = Option.match(rotated, { onNone: () => "", onSome: (rotation) => Redacted.value(rotation.secret) })
-        yield* printRecord(json, { ...shown(key), secret })
+        yield* printRecord(json, { ...view(key), secret })
       })
     ).pipe(
       Command.withDescription("Gives a live key a new secret and shows it once. The key keeps its ID and scopes. The old secret expires after the overlap.")

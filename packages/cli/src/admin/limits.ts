@@ -7,7 +7,7 @@ import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
-const shown = (org: string, { dayLimitMicros, gpuLimit, monthLimitMicros, prepaid, suspended }: BillingLimits) => ({
+const view = (org: string, { dayLimitMicros, gpuLimit, monthLimitMicros, prepaid, suspended }: BillingLimits) => ({
   org,
   gpu_limit: gpuLimit,
   day_limit_micros: dayLimitMicros?.toString() ?? null,
@@ -44,7 +44,7 @@ export const limitsCommand = Command.make("limits").pipe(
       Effect.fn(function* ({ json, org }) {
         const billing = yield* Billing
         const { id } = yield* organization(org)
-        yield* printRecord(json, shown(org, yield* billing.limits(id)))
+        yield* printRecord(json, view(org, yield* billing.limits(id)))
       })
     ).pipe(Command.withDescription("Shows an organization's limits.")),
     Command.make(
@@ -93,7 +93,7 @@ export const limitsCommand = Command.make("limits").pipe(
           return yield* printRecord(json, of)
         }
         if (Option.isSome(gpus)) yield* billing.setGpuLimit(id, amountOf(gpus.value) === null ? null : Number(gpus.value))
-        yield* printRecord(json, shown(org, yield* billing.setSpendLimit(id, change)))
+        yield* printRecord(json, view(org, yield* billing.setSpendLimit(id, change)))
       })
     ).pipe(
       Command.withDescription("Sets the GPU and spend limits of an organization, or the spend limits of one of its keys."),
@@ -111,7 +111,7 @@ export const billingCommand = Command.make("billing").pipe(
       Effect.fn(function* ({ json, mode, org }) {
         const billing = yield* Billing
         const { id } = yield* organization(org)
-        yield* printRecord(json, shown(org, yield* billing.setPrepaid(id, mode === "prepaid")))
+        yield* printRecord(json, view(org, yield* billing.setPrepaid(id, mode === "prepaid")))
       })
     ).pipe(Command.withDescription("Sets the billing mode: prepaid limits spending to the balance; invoiced (the default) does not.")),
     Command.make(
@@ -124,7 +124,7 @@ export const billingCommand = Command.make("billing").pipe(
           yes,
           `New deployments of ${org} and its requests that cost money will be refused until billing is resumed. Serving engines will release their GPUs after one hour (OPERATOR_UNPAID_GRACE_SECONDS).`
         )
-        yield* printRecord(json, shown(org, yield* billing.setSuspended(id, true)))
+        yield* printRecord(json, view(org, yield* billing.setSuspended(id, true)))
       })
     ).pipe(
       Command.withDescription(
@@ -137,7 +137,7 @@ export const billingCommand = Command.make("billing").pipe(
       Effect.fn(function* ({ json, org }) {
         const billing = yield* Billing
         const { id } = yield* organization(org)
-        yield* printRecord(json, shown(org, yield* billing.setSuspended(id, false)))
+        yield* printRecord(json, view(org, yield* billing.setSuspended(id, false)))
       })
     ).pipe(Command.withDescription("Resumes billing: deployments and requests that cost money are accepted again."))
   ])

@@ -59,7 +59,7 @@ const measurementsOf = (figures: TrialFigures, json: boolean) => {
   })
   return {
     estimate: words,
-    ...(layout?.differs === true ? { kv_layout_differs: `${layout.told.toFixed(1)} bytes per token reported, ${layout.exact.toFixed(1)} estimated` } : {}),
+    ...(layout?.differs === true ? { kv_layout_differs: `${layout.reported.toFixed(1)} bytes per token reported, ${layout.exact.toFixed(1)} estimated` } : {}),
     ...Object.fromEntries(starts)
   }
 }

@@ -14,13 +14,13 @@ const Slug = Schema.String.check(
 )
 const slug = Argument.String("slug").pipe(Argument.withDescription("The organization's slug"))
 
-const shown = (row: Organization) => ({ id: row.id, slug: row.slug, name: row.name, status: row.status, first_purchase: row.firstPurchase })
+const view = (row: Organization) => ({ id: row.id, slug: row.slug, name: row.name, status: row.status, first_purchase: row.firstPurchase })
 
 const setStatus = Effect.fnUntraced(function* (slug: string, status: Organization["status"]) {
   const organizations = yield* Organizations
   const { id } = yield* organization(slug)
   yield* organizations.setStatus(id, status)
-  return shown(yield* organization(slug))
+  return view(yield* organization(slug))
 })
 
 export const orgsCommand = Command.make("orgs").pipe(
@@ -41,7 +41,7 @@ export const orgsCommand = Command.make("orgs").pipe(
         const created = yield* organizations
           .create({ slug, name: Option.getOrElse(name, () => slug) })
           .pipe(Effect.catchTag("NameTaken", () => new CommandError({ message: `An organization ${slug} already exists.` })))
-        yield* printRecord(json, shown(created))
+        yield* printRecord(json, view(created))
       })
     ).pipe(Command.withDescription("Creates an organization.")),
     Command.make(
@@ -49,14 +49,14 @@ export const orgsCommand = Command.make("orgs").pipe(
       { json },
       Effect.fn(function* ({ json }) {
         const organizations = yield* Organizations
-        yield* printRows(json, (yield* organizations.list).map(shown))
+        yield* printRows(json, (yield* organizations.list).map(view))
       })
     ).pipe(Command.withDescription("Lists the organizations.")),
     Command.make(
       "show",
       { slug, json },
       Effect.fn(function* ({ json, slug }) {
-        yield* printRecord(json, shown(yield* organization(slug)))
+        yield* printRecord(json, view(yield* organization(slug)))
       })
     ).pipe(Command.withDescription("Shows an organization.")),
     Command.make(
@@ -66,7 +66,7 @@ export const orgsCommand = Command.make("orgs").pipe(
         const organizations = yield* Organizations
         const { id } = yield* organization(slug)
         yield* organizations.rename(id, name)
-        yield* printRecord(json, shown(yield* organization(slug)))
+        yield* printRecord(json, view(yield* organization(slug)))
       })
     ).pipe(Command.withDescription("Changes an organization's full name. The slug cannot be changed, because it is part of the names of its models.")),
     Command.make(

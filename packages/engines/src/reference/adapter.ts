@@ -119,8 +119,8 @@ export const reference: EngineAdapter = {
   }),
   tokenizerIssue: referenceTokenizerIssue,
   templateIssue: (template) => templateIssue(template, true),
-  flagIssue: (given) => {
-    for (const [flag, value] of Object.entries(given)) {
+  flagIssue: (requested) => {
+    for (const [flag, value] of Object.entries(requested)) {
       const check = Object.hasOwn(flags, flag) ? flags[flag] : undefined
       const label = flagLabel(flag)
       if (check === undefined) return { flag: label, message: `The runtime reference has no flag ${label}; it takes ${Object.keys(flags).join(", ")}.` }

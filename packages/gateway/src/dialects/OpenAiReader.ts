@@ -103,35 +103,35 @@ export class OpenAiReader implements StreamReader {
     if (!isObject(object)) return broken
     const { choices, usage } = object
     if (!areObjects(choices) || object.error != null) return readFailure(object, payload)
-    const found: ChunkContents = { reason: null, isRenamed: false, hasContent: false, roleless: null }
-    for (const choice of choices) if (!this.#readChoice(choice, found)) return aborted
-    const { hasContent, reason, roleless } = found
+    const contents: ChunkContents = { reason: null, isRenamed: false, hasContent: false, roleless: null }
+    for (const choice of choices) if (!this.#readChoice(choice, contents)) return aborted
+    const { hasContent, reason, roleless } = contents
     const usageJson = this.#usageOf(usage)
     if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: usageJson, hasContent: false, finishReason: reason }
-    if (usage === undefined && !found.isRenamed && roleless === null) {
+    if (usage === undefined && !contents.isRenamed && roleless === null) {
       return { _tag: "Chunk", text: withBothNames(frame), usage: null, hasContent, finishReason: reason }
     }
     return { _tag: "Chunk", text: rewrite(object, roleless), usage: usageJson, hasContent, finishReason: reason }
   }
 
   /** Adds a choice to what its chunk contains. False if the engine aborted the answer. */
-  #readChoice({ delta, finish_reason, index: givenIndex, text }: JsonObject, found: ChunkContents): boolean {
+  #readChoice({ delta, finish_reason, index: givenIndex, text }: JsonObject, contents: ChunkContents): boolean {
     const index = typeof givenIndex === "number" ? givenIndex : 0
     const part = isObject(delta) ? delta : undefined
     if (!this.#begun.has(index)) {
       this.#begun.add(index)
-      if (this.#roles && typeof part?.role !== "string") found.roleless = (found.roleless ?? new Set()).add(index)
+      if (this.#roles && typeof part?.role !== "string") contents.roleless = (contents.roleless ?? new Set()).add(index)
     }
-    found.hasContent ||= isText(text) || hasContentIn(part)
-    return typeof finish_reason !== "string" || this.#end(index, finish_reason, found)
+    contents.hasContent ||= isText(text) || hasContentIn(part)
+    return typeof finish_reason !== "string" || this.#end(index, finish_reason, contents)
   }
 
   /** Ends a choice. False if its finish reason is not a valid one. */
-  #end(index: number, engineReason: string, found: ChunkContents): boolean {
-    found.reason = finishReasonOf(engineReason)
-    if (found.reason === null) return false
+  #end(index: number, engineReason: string, contents: ChunkContents): boolean {
+    contents.reason = finishReasonOf(engineReason)
+    if (contents.reason === null) return false
     this.#ended.add(index)
-    found.isRenamed ||= found.reason !== engineReason
+    contents.isRenamed ||= contents.reason !== engineReason
     return true
   }
 

@@ -29,8 +29,8 @@ export class Histogram {
     this.#sum += value
     // Keeps the first observation of each bucket and replaces it occasionally, so that tokens rarely allocate an
     // object.
-    const shown = this.#exemplars[bucket]
-    if (id !== undefined && (shown === undefined || (this.#counts[bucket] ?? 0) % 16 === 0)) this.#exemplars[bucket] = { id, value, at: Date.now() }
+    const exemplar = this.#exemplars[bucket]
+    if (id !== undefined && (exemplar === undefined || (this.#counts[bucket] ?? 0) % 16 === 0)) this.#exemplars[bucket] = { id, value, at: Date.now() }
   }
 
   /** The lines of the text format. Exemplars exist only in OpenMetrics. */
@@ -40,9 +40,9 @@ export class Histogram {
     let total = 0
     const buckets = this.#bounds.map((limit, index) => {
       total += this.#counts[index] ?? 0
-      const shown = openMetrics ? this.#exemplars[index] : undefined
-      const exemplar = shown === undefined ? "" : ` # {request_id="${shown.id}"} ${shown.value} ${shown.at / 1_000}`
-      return `${name}_bucket{${before}le="${bound(limit)}"} ${total}${exemplar}`
+      const exemplar = openMetrics ? this.#exemplars[index] : undefined
+      const suffix = exemplar === undefined ? "" : ` # {request_id="${exemplar.id}"} ${exemplar.value} ${exemplar.at / 1_000}`
+      return `${name}_bucket{${before}le="${bound(limit)}"} ${total}${suffix}`
     })
     return [...buckets, `${name}_sum${braced} ${this.#sum}`, `${name}_count${braced} ${total}`]
   }

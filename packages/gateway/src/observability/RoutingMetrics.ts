@@ -78,18 +78,18 @@ export class RoutingMetrics {
     for (const [model, { usedAt }] of this.#models) if (this.#models.size >= maxModels && now - usedAt > rest) this.#models.delete(model)
     const series = [...this.#models.values(), this.#further]
     const pools = this.pools()
-    const shown = pools.slice(0, maxModels)
+    const reported = pools.slice(0, maxModels)
     const further = pools.slice(maxModels)
     const sum = (of: (pool: ObservedPool) => number) => further.reduce((total, pool) => total + of(pool), 0)
     if (further.length > 0) {
       const engines = { open: sum(({ engines }) => engines.open), full: sum(({ engines }) => engines.full), ejected: sum(({ engines }) => engines.ejected) }
-      shown.push({ model: "other", queued: sum(({ queued }) => queued), engines })
+      reported.push({ model: "other", queued: sum(({ queued }) => queued), engines })
     }
     const { engines, queued, retries, waitSeconds } = gatewayMetrics
     const lines = [
-      ...formatFamily(queued, openMetrics, (name) => shown.map((pool) => `${name}{model="${quoted(pool.model)}"} ${pool.queued}`)),
+      ...formatFamily(queued, openMetrics, (name) => reported.map((pool) => `${name}{model="${quoted(pool.model)}"} ${pool.queued}`)),
       ...formatFamily(engines, openMetrics, (name) =>
-        shown.flatMap((pool) => Object.entries(pool.engines).map(([state, count]) => `${name}{model="${quoted(pool.model)}",state="${state}"} ${count}`))
+        reported.flatMap((pool) => Object.entries(pool.engines).map(([state, count]) => `${name}{model="${quoted(pool.model)}",state="${state}"} ${count}`))
       ),
       ...formatFamily(waitSeconds, openMetrics, (name) =>
         series.flatMap(({ waits }) => [...waits].flatMap(([labels, histogram]) => histogram.lines(name, labels, openMetrics)))

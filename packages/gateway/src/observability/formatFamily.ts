@@ -9,6 +9,6 @@ export const formatFamily = (
   openMetrics: boolean,
   of: (name: string) => ReadonlyArray<string>
 ): ReadonlyArray<string> => {
-  const shown = openMetrics && type === "counter" ? name.replace(/_total$/u, "") : name
-  return [`# HELP ${shown} ${meaning}`, `# TYPE ${shown} ${type}`, ...of(name)]
+  const familyName = openMetrics && type === "counter" ? name.replace(/_total$/u, "") : name
+  return [`# HELP ${familyName} ${meaning}`, `# TYPE ${familyName} ${type}`, ...of(name)]
 }

@@ -18,7 +18,7 @@ export type VerifiedRecord = typeof VerifiedRecord.Type
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(VerifiedRecord))
 
-const look = async (path: string, size: number) => {
+const stateOf = async (path: string, size: number) => {
   const stats = await lstat(path, { bigint: true }).catch(() => null)
   if (stats === null || !stats.isFile() || stats.size !== BigInt(size)) return null
   return { inode: String(stats.ino), changed: String(stats.mtimeNs), status: String(stats.ctimeNs) }
@@ -44,7 +44,7 @@ export const verifiedAt = (directory: string): Effect.Effect<number | null> =>
 /** Whether a file is unchanged since its verification. */
 export const isAsRecorded = (directory: string, record: VerifiedRecord, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
   Effect.promise(async () => {
-    const now = await look(join(directory, path), size)
+    const now = await stateOf(join(directory, path), size)
     const then = record[path]
     if (now === null || then === undefined) return false
     return now.inode === then.inode && now.changed === then.changed && (then.status === undefined || now.status === then.status)
@@ -59,14 +59,14 @@ export const areAsRecorded = Effect.fnUntraced(function* (directory: string, fil
 
 /** Whether a file exists with its full size. */
 export const hasFullSize = (directory: string, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
-  Effect.promise(async () => (await look(join(directory, path), size)) !== null)
+  Effect.promise(async () => (await stateOf(join(directory, path), size)) !== null)
 
 /** Records the state of a commit's files after all of them were verified. */
 export const writeRecord = (directory: string, files: ReadonlyArray<RepositoryFile>) =>
   onDisk(async () => {
     const record: Record<string, VerifiedRecord[string]> = {}
     for (const { path, size } of files) {
-      const state = await look(join(directory, path), size)
+      const state = await stateOf(join(directory, path), size)
       if (state !== null) record[path] = state
     }
     await writeFile(join(directory, `${recordName}.new`), JSON.stringify(record), { flush: true })

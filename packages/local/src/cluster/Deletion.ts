@@ -20,12 +20,12 @@ interface DeletionTarget {
 
 const systemNamespaces = ["default", "kube-system", "kube-public", "kube-node-lease"]
 
-const graceOf = (kind: Kind, object: JsonObject, asked: number | undefined): number => {
+const graceOf = (kind: Kind, object: JsonObject, requestedSeconds: number | undefined): number => {
   if (kind.custom || kind.kind !== "Pod") return 0
   const phase = textAt(object, "status", "phase")
   if (textAt(object, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") return 0
   const own = at(object, "spec", "terminationGracePeriodSeconds")
-  return asked ?? (typeof own === "number" ? own : 30)
+  return requestedSeconds ?? (typeof own === "number" ? own : 30)
 }
 
 const isNamespace = (kind: Kind): boolean => kind.stored === "/namespaces"

@@ -10,7 +10,7 @@ export const isList = (value: Json | undefined): value is ReadonlyArray<Json> =>
 
 /** The value at a path of field names; undefined if a step is missing. */
 export const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Json | undefined =>
-  path.reduce<Json | undefined>((here, name) => (isObject(here) && Object.hasOwn(here, name) ? here[name] : undefined), value)
+  path.reduce<Json | undefined>((member, name) => (isObject(member) && Object.hasOwn(member, name) ? member[name] : undefined), value)
 
 /** The string at a path; empty if there is none. */
 export const textAt = (value: Json | undefined, ...path: ReadonlyArray<string>): string => {

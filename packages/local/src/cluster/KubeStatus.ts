@@ -88,6 +88,6 @@ export class KubeStatus extends Data.TaggedError("KubeStatus")<{
     })
   }
 
-  static expired = (asked: number, oldest: number) =>
-    new KubeStatus({ code: 410, reason: "Expired", message: `too old resource version: ${asked} (${oldest})` })
+  static expired = (requested: number, oldest: number) =>
+    new KubeStatus({ code: 410, reason: "Expired", message: `too old resource version: ${requested} (${oldest})` })
 }

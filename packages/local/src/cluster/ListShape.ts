@@ -60,7 +60,7 @@ const structural = (schema: JsonObject): Shape => {
   return {
     list: type === "map" ? { keys: listAt(schema, "x-kubernetes-list-map-keys").filter((key) => typeof key === "string") } : type === "set" ? "set" : "atomic",
     atomicMap: schema["x-kubernetes-map-type"] === "atomic",
-    field: (name) => structural(fieldsAt({ found: at(schema, "properties", name) ?? schema.additionalProperties ?? {} }, "found")),
+    field: (name) => structural(fieldsAt({ field: at(schema, "properties", name) ?? schema.additionalProperties ?? {} }, "field")),
     item: () => structural(fieldsAt(schema, "items"))
   }
 }

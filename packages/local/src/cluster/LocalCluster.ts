@@ -37,8 +37,8 @@ const sameSecret = (a: string, b: string): boolean => {
 const authorization =
   (token: string) =>
   (path: string, bearer: string): string | undefined => {
-    const [, marker, given, ...rest] = path.split("/")
-    if (marker === "token" && given !== undefined) return sameSecret(given, token) ? `/${rest.join("/")}` : undefined
+    const [, marker, pathToken, ...rest] = path.split("/")
+    if (marker === "token" && pathToken !== undefined) return sameSecret(pathToken, token) ? `/${rest.join("/")}` : undefined
     return sameSecret(bearer, token) || open.has(marker ?? "") ? path : undefined
   }
 

@@ -62,7 +62,7 @@ const typeOf = (value: Json): string =>
 
 const hasType = (value: Json, type: string): boolean => type === "" || typeOf(value) === type || (type === "number" && typeof value === "number")
 
-const shown = (value: Json): string => (isObject(value) || isList(value) ? JSON.stringify(value) : typeof value === "string" ? `"${value}"` : String(value))
+const display = (value: Json): string => (isObject(value) || isList(value) ? JSON.stringify(value) : typeof value === "string" ? `"${value}"` : String(value))
 
 type Bound = readonly [name: string, breaks: (value: Json, limit: Json) => boolean, says: (limit: Json) => string]
 const numbers = (compare: (value: number, limit: number) => boolean) => (value: Json, limit: Json) =>
@@ -107,10 +107,10 @@ type Rule = (subject: Subject) => ReadonlyArray<Cause>
 
 const fieldName = (path: string): string => (path === "" ? "<nil>" : path)
 
-const invalid = ({ path, value }: Subject, says: string, reason = "FieldValueInvalid"): Cause => ({
+const invalid = ({ path, value }: Subject, text: string, reason = "FieldValueInvalid"): Cause => ({
   reason,
   field: fieldName(path),
-  message: `Invalid value: ${shown(value)}: ${path === "" ? "" : `${path} `}in body ${says}`
+  message: `Invalid value: ${display(value)}: ${path === "" ? "" : `${path} `}in body ${text}`
 })
 
 const isIntOrString = (schema: JsonObject): boolean => schema["x-kubernetes-int-or-string"] === true
@@ -130,14 +130,14 @@ const wrongType = ({ path, schema, value }: Subject): Cause => {
 const unsupportedValue: Rule = ({ path, schema, value }) => {
   const allowed = listAt(schema, "enum")
   if (allowed.length === 0 || allowed.some((one) => equal(one, value))) return []
-  const message = `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}`
+  const message = `Unsupported value: ${display(value)}: supported values: ${allowed.map(display).join(", ")}`
   return [{ reason: "FieldValueNotSupported", field: path, message }]
 }
 
 const brokenBounds: Rule = (subject) =>
-  bounds.flatMap(([name, breaks, says]) => {
+  bounds.flatMap(([name, breaks, text]) => {
     const limit = subject.schema[name]
-    return limit !== undefined && breaks(subject.value, limit) ? [invalid(subject, says(limit))] : []
+    return limit !== undefined && breaks(subject.value, limit) ? [invalid(subject, text(limit))] : []
   })
 
 const brokenSizes: Rule = ({ path, schema, value }) =>
@@ -171,7 +171,7 @@ const aboveMaximum: Rule = (subject) => {
 const wrongFormat: Rule = (subject) => {
   const { schema, value } = subject
   if (schema.format !== "date-time" || typeof value !== "string" || date.test(value)) return []
-  return [invalid(subject, `must be of type date-time: ${shown(value)}`, "FieldValueTypeInvalid")]
+  return [invalid(subject, `must be of type date-time: ${display(value)}`, "FieldValueTypeInvalid")]
 }
 
 const matches = (branch: Json, { path, value }: Subject): boolean => isObject(branch) && violations(branch, value, path).length === 0
@@ -213,7 +213,7 @@ const inside = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Ca
     return value.flatMap((item, position) => {
       const inner = `${path}[${position}]`
       const repeated = unique && identities.indexOf(identities[position] ?? "") !== position
-      const twice: ReadonlyArray<Cause> = repeated ? [{ reason: "FieldValueDuplicate", field: inner, message: `Duplicate value: ${shown(item)}` }] : []
+      const twice: ReadonlyArray<Cause> = repeated ? [{ reason: "FieldValueDuplicate", field: inner, message: `Duplicate value: ${display(item)}` }] : []
       return [...twice, ...violations(fieldsAt(schema, "items"), item, inner)]
     })
   }

@@ -33,7 +33,7 @@ export const watch = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Stream.Stream<string>, never, Scope.Scope> {
   const now = yield* Clock.currentTimeMillis
   const line = (type: string, object: JsonObject) => `${JSON.stringify({ type, object })}\n`
-  const shown = (type: string, { object }: Stored, at: number) => {
+  const render = (type: string, { object }: Stored, at: number) => {
     const presented = present(kind, object)
     return line(type, asTable ? table(kind, [presented], { resourceVersion: textAt(object, "metadata", "resourceVersion") }, include, at) : presented)
   }
@@ -41,12 +41,12 @@ export const watch = Effect.fnUntraced(function* (
   const eventOf = (change: Change, at: number): string | undefined => {
     const was = selected(change.before)
     const is = !change.removed && selected(change.after)
-    if (is) return shown(was ? "MODIFIED" : "ADDED", change.after, at)
+    if (is) return render(was ? "MODIFIED" : "ADDED", change.after, at)
     if (!was || change.before === undefined) return undefined
     const last = change.removed
       ? change.after
       : { ...change.before, object: put(change.before.object, ["metadata", "resourceVersion"], String(change.version)) }
-    return shown("DELETED", last, at)
+    return render("DELETED", last, at)
   }
   const bookmark = (version: number, initialEnd: boolean) => {
     const metadata = {
@@ -64,7 +64,7 @@ export const watch = Effect.fnUntraced(function* (
   if (past === undefined) return Stream.make(line("ERROR", KubeStatus.expired(from ?? 0, store.oldest()).body))
   const existing = from === undefined ? store.list(kind.stored, namespace).filter(selected) : []
   const first = [
-    ...existing.map((one) => shown("ADDED", one, now)),
+    ...existing.map((one) => render("ADDED", one, now)),
     ...past.flatMap((change) => eventOf(change, now) ?? []),
     ...(markInitial ? [bookmark(store.version(), true)] : [])
   ]

@@ -10,11 +10,11 @@ import { bold, bytes, dim, green, heading, LiveLine, red, row, say, seconds } fr
 /** Follows a run to its end and prints one line per phase with its duration. */
 export const showTimeline = async (product: Product, id: string, signal: AbortSignal): Promise<DeploymentDetail> => {
   const live = new LiveLine()
-  let shown = 0
+  let printed = 0
   for (;;) {
     const { body } = await product.call("phases", "GET", `/v1/org/deployments/${id}`, DeploymentDetail)
     const { phases } = body
-    for (; shown < phases.length - 1; shown++) live.finish(line(phases, shown))
+    for (; printed < phases.length - 1; printed++) live.finish(line(phases, printed))
     const last = phases.at(-1)
     if (isFinished(body.status) && last !== undefined) {
       live.finish(
@@ -47,9 +47,10 @@ export const showTrial = async (
   const figures = awaitTrialFigures(Schema.decodeUnknownSync(DeploymentId)(detail.id)).pipe(
     Effect.provide(layerKubeClient({ kubeconfig: Config.succeed(product.state.kubeconfig) }))
   )
-  const shown = await Effect.runPromise(figures, { signal })
-  if (Option.isNone(shown)) throw new DemoError("trial", "The custom resource did not show the figures of the trial within one minute.", `Read ${product.log}.`)
-  const { benchmark, measured } = shown.value
+  const result = await Effect.runPromise(figures, { signal })
+  if (Option.isNone(result))
+    throw new DemoError("trial", "The custom resource did not show the figures of the trial within one minute.", `Read ${product.log}.`)
+  const { benchmark, measured } = result.value
   say()
   say(`   ${dim("memory".padEnd(16))} ${"measured".padStart(12)} ${"estimated".padStart(12)}`)
   say(`   ${dim("weights".padEnd(16))} ${bytes(measured.weightsBytes).padStart(12)} ${bytes(estimate.weights).padStart(12)}`)

@@ -11,13 +11,13 @@ export interface ProbeReport {
 /** Kubernetes' defaults for the fields that a probe leaves out. */
 const probeDefaults = { initialDelaySeconds: 0, successThreshold: 1, failureThreshold: 3, periodSeconds: 10 }
 
-/** Repeats a probe and reports each time a threshold is crossed. Ends when `heard` returns true. */
+/** Repeats a probe and reports each time a threshold is crossed. Ends when `onThreshold` returns true. */
 const watch = Effect.fnUntraced(function* (
   target: ProbeTarget,
   probe: Probe,
   kind: "Startup" | "Readiness" | "Liveness",
   report: ProbeReport,
-  heard: (passed: boolean, message: string) => Effect.Effect<boolean>
+  onThreshold: (passed: boolean, message: string) => Effect.Effect<boolean>
 ) {
   const { failureThreshold, initialDelaySeconds, periodSeconds, successThreshold } = { ...probeDefaults, ...probe }
   yield* Effect.sleep(`${initialDelaySeconds} seconds`)
@@ -31,8 +31,8 @@ const watch = Effect.fnUntraced(function* (
     passes = message === undefined ? passes + 1 : 0
     failures = message === undefined ? 0 : failures + 1
     if (message !== undefined) yield* report.unhealthy(kind, message)
-    if (passes === successThreshold && (yield* heard(true, ""))) return
-    if (failures === failureThreshold && (yield* heard(false, message ?? ""))) return
+    if (passes === successThreshold && (yield* onThreshold(true, ""))) return
+    if (failures === failureThreshold && (yield* onThreshold(false, message ?? ""))) return
     yield* Effect.sleep(`${periodSeconds} seconds`)
   }
 })

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process"
  * data, the process of the server, the lock, this process, the folders.
  */
 const script = `
-read -r told && exit
+read -r line && exit
 [ "$(head -n 1 "$1/postmaster.pid" 2>/dev/null)" = "$2" ] && kill -QUIT "$2"
 tries=0
 while [ -e "$1/postmaster.pid" ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done

@@ -32,7 +32,7 @@ type None = Record<never, never>
 /** The decision. `run`: the run that needs a pass afterward. */
 export type Applied = Data.TaggedEnum<{
   /** No action: the object does not exist, or is deleted with its model. */
-  Look: { readonly run: DeploymentId | null }
+  Pass: { readonly run: DeploymentId | null }
   /** The specification already has its run. */
   Keep: { readonly run: DeploymentId }
   /** Another version of the object with the same specification. */
@@ -161,11 +161,11 @@ const isSameSpec = ({ organization }: ModelDeploymentSpec, binding: Binding, spe
 
 /** What follows from the metadata alone; null if the decision depends on the specification. */
 const decideByMetadata = ({ binding, resource }: ObservedApplied): Applied | null => {
-  if (resource === null) return Applied.Look({ run: binding?.deploymentId ?? null })
+  if (resource === null) return Applied.Pass({ run: binding?.deploymentId ?? null })
   if (resource.metadata.deletionTimestamp !== undefined) return Applied.Retire()
   if (binding === null || !isSameVersion(resource, binding)) return null
   const run = binding.deploymentId
-  return binding.modelDeleted ? Applied.Look({ run }) : Applied.Keep({ run })
+  return binding.modelDeleted ? Applied.Pass({ run }) : Applied.Keep({ run })
 }
 
 /** Decides about an applied object. Pure: repeated decisions about the same object create one run. */

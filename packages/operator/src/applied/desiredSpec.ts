@@ -38,7 +38,7 @@ const sorted = (_: string, value: unknown): unknown =>
  * SHA-256 (lowercase hexadecimal) of a specification. The order of fields and the defaults of the API server do not
  * change it.
  */
-export const desiredSpecHash = ({ modelId, ...wish }: DesiredSpec): string =>
+export const desiredSpecHash = ({ modelId, ...specification }: DesiredSpec): string =>
   createHash("sha256")
-    .update(JSON.stringify(modelId === null ? wish : { ...wish, modelId }, sorted))
+    .update(JSON.stringify(modelId === null ? specification : { ...specification, modelId }, sorted))
     .digest("hex")

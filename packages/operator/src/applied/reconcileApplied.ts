@@ -113,7 +113,7 @@ const hashOfDesiredSpec = Effect.fnUntraced(function* ({ metadata, spec }: Model
   const hash = desiredSpecHash(toDesiredSpec(spec))
   if (binding === null || binding.uid === metadata.uid || binding.specHash === hash) return hash
   const run = yield* (yield* Runs).observe(binding.deploymentId)
-  const again = Option.map(run, (found) => desiredSpecHash(toDesiredSpec(customResource(found, namespace).spec)))
+  const again = Option.map(run, (bound) => desiredSpecHash(toDesiredSpec(customResource(bound, namespace).spec)))
   return Option.contains(again, hash) ? binding.specHash : hash
 })
 
@@ -193,7 +193,7 @@ const applyDecision = (context: AppliedContext, key: AppliedKey, { organization,
   const enqueueRun = (run: DeploymentId | null) => (run === null ? Effect.void : context.enqueue(run))
   return Applied.$match({
     Retire: () => retire(context, resource, key.namespace),
-    Look: ({ run }) => Effect.as(enqueueRun(run), Option.none<Duration.Duration>()),
+    Pass: ({ run }) => Effect.as(enqueueRun(run), Option.none<Duration.Duration>()),
     Keep: ({ run }) => Effect.andThen(enqueueRun(run), keep(resource)),
     Rebind: ({ run }) =>
       AppliedResources.pipe(

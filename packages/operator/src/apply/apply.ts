@@ -8,7 +8,7 @@ import { enginePodName, fetchJobName, objectName } from "../resources/objectName
 import type { ActionContext, Applied, Applying } from "./ActionContext.ts"
 import { ensureFetch, forgetWeights, noteWeights, removeFetch } from "./downloadActions.ts"
 import { ensureBudget, ensurePod, keepEngineLog, noteNodeFault, removeBudget, removePod } from "./engineActions.ts"
-import { ensureResource, removeResource, tell } from "./resourceActions.ts"
+import { ensureResource, recordWarning, removeResource } from "./resourceActions.ts"
 import { activate, enter, publish, recordEngineImage, release } from "./runActions.ts"
 
 /** Performs an action that changes neither the custom resource nor the run. */
@@ -33,7 +33,7 @@ const perform = (context: ActionContext, action: Action) =>
     Publish: (publication) => publish(context, publication),
     Enter: (transition) => enter(context, transition),
     Activate: () => activate(context),
-    Tell: (warning) => unchanged(tell(context, warning)),
+    RecordEvent: (warning) => unchanged(recordWarning(context, warning)),
     Release: () => unchanged(release(context))
   })
 

@@ -13,8 +13,8 @@ import { aboutResource, hashOf } from "./transitionEvents.ts"
  */
 export const obstacleEvents = (run: Run, resource: WatchedDeployment, fetch: ObservedFetch, at: number): ReadonlyArray<Event> => {
   const message = run.phase === "materializing" ? describeObstacle(fetch, at) : null
-  const { deploymentId, message: shown } = resource.status ?? {}
-  if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []
+  const { deploymentId, message: earlierMessage } = resource.status ?? {}
+  if (message === null || (deploymentId === run.id && earlierMessage?.includes(message) === true)) return []
   const name = `${objectName(run.id)}.downloadblocked`
   return [aboutResource(resource, { name, type: "Warning", reason: "DownloadBlocked", message, at, again: hashOf(message) })]
 }

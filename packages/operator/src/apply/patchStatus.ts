@@ -30,10 +30,10 @@ export interface StatusWrite {
 }
 
 /** The last status write of each run. Kept only in memory. */
-export type Shown = Map<Run["id"], StatusWrite>
+export type StatusWrites = Map<Run["id"], StatusWrite>
 
 interface PatchInput {
-  readonly shown: Shown
+  readonly statusWrites: StatusWrites
   /** Runs that wait for a pass. */
   readonly backlog: number
   readonly run: Run
@@ -61,8 +61,8 @@ interface PatchInput {
 const soon = Option.some(Duration.seconds(1))
 
 /** The last write of the run's status. A time in the future was recorded before the clock was set back. */
-const lastWrite = ({ now, run, shown }: PatchInput): StatusWrite | undefined => {
-  const last = shown.get(run.id)
+const lastWrite = ({ now, run, statusWrites }: PatchInput): StatusWrite | undefined => {
+  const last = statusWrites.get(run.id)
   return last === undefined || last.at <= now ? last : { ...last, at: now - statusPauseMost }
 }
 
@@ -71,10 +71,10 @@ const lastWrite = ({ now, run, shown }: PatchInput): StatusWrite | undefined => 
  * an unfinished run are written once: the status contains each phase with its time anyway. The first write waits only
  * if many runs wait for a pass.
  */
-const pauseBefore = ({ backlog, now, resource, run, shown }: PatchInput, last: StatusWrite | undefined): number => {
+const pauseBefore = ({ backlog, now, resource, run, statusWrites }: PatchInput, last: StatusWrite | undefined): number => {
   const isFirst = last === undefined || last.at === Number.NEGATIVE_INFINITY
   const mayWait = backlog > manyWait
-  if (isFirst && mayWait) shown.set(run.id, { ...last, at: now, version: last?.version ?? resource.metadata.resourceVersion })
+  if (isFirst && mayWait) statusWrites.set(run.id, { ...last, at: now, version: last?.version ?? resource.metadata.resourceVersion })
   if (isFinished(run.phase) || (isFirst && !mayWait)) return 0
   const since = isFirst ? now : last.at
   return since + Math.min(statusPauseMost, Math.max(statusPause, backlog * statusPauseEach)) - now
@@ -82,7 +82,7 @@ const pauseBefore = ({ backlog, now, resource, run, shown }: PatchInput, last: S
 
 /** Records the events that the new status brings and that no earlier attempt recorded. */
 const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: ModelDeploymentStatus, earlier: StatusWrite["recorded"]) {
-  const { backlog, fetch, now, pod, refusal, resource, run, shown } = input
+  const { backlog, fetch, now, pod, refusal, resource, run, statusWrites } = input
   const recorded = new Set(earlier)
   for (const event of [
     ...faultEvents(run, resource, status.cause, now),
@@ -97,11 +97,11 @@ const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: Mod
     if (recorded.has(what)) continue
     yield* recordEvent(event)
     recorded.add(what)
-    shown.set(run.id, { at: Number.NEGATIVE_INFINITY, version: undefined, ...shown.get(run.id), recorded })
+    statusWrites.set(run.id, { at: Number.NEGATIVE_INFINITY, version: undefined, ...statusWrites.get(run.id), recorded })
   }
 })
 
-const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, shown }: PatchInput, status: ModelDeploymentStatus) {
+const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, statusWrites }: PatchInput, status: ModelDeploymentStatus) {
   const kube = yield* KubeClient
   const { name, namespace, resourceVersion } = resource.metadata
   const object = {
@@ -112,7 +112,7 @@ const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, shown }: 
   }
   return yield* kube.applyStatus(WatchedDeployment, object).pipe(
     Effect.map(({ metadata }) => {
-      shown.set(run.id, { at: now, version: metadata.resourceVersion })
+      statusWrites.set(run.id, { at: now, version: metadata.resourceVersion })
       return Option.none<Duration.Duration>()
     }),
     Effect.catchIf(isStale, () => Effect.succeed(soon))

@@ -44,7 +44,7 @@ const createResource = Effect.fnUntraced(function* (run: Run, namespace: string)
 export const ensureResource = Effect.fnUntraced(function* ({ applying, gathered: { run } }: ActionContext) {
   const resource = yield* createResource(run, applying.settings.namespace)
   // The watch event of the new object needs no pass.
-  if (resource !== null) applying.shown.set(run.id, { at: Number.NEGATIVE_INFINITY, version: resource.metadata.resourceVersion })
+  if (resource !== null) applying.statusWrites.set(run.id, { at: Number.NEGATIVE_INFINITY, version: resource.metadata.resourceVersion })
   return { resource }
 })
 
@@ -56,7 +56,10 @@ export const removeResource = Effect.fnUntraced(function* ({ applying, current: 
 })
 
 /** Records a warning as an event and in the log. */
-export const tell = Effect.fnUntraced(function* ({ current: { resource }, gathered: { run } }: ActionContext, { about, message, reason }: ActionOf<"Tell">) {
+export const recordWarning = Effect.fnUntraced(function* (
+  { current: { resource }, gathered: { run } }: ActionContext,
+  { about, message, reason }: ActionOf<"RecordEvent">
+) {
   if (resource !== null) {
     const name = eventName(run.id, reason, about)
     const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })

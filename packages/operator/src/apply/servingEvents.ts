@@ -29,9 +29,9 @@ interface Input {
 }
 
 /** The condition `Ready` as the status shows it now, and as it will. Null if its reason stays, or if the run was not shown as activated. */
-const readyChange = ({ resource: { status: shown }, run, status }: Input) => {
-  if (shown?.deploymentId !== run.id || shown.phase !== "activated") return null
-  const before = readyOf(shown)
+const readyChange = ({ resource: { status: earlierStatus }, run, status }: Input) => {
+  if (earlierStatus?.deploymentId !== run.id || earlierStatus.phase !== "activated") return null
+  const before = readyOf(earlierStatus)
   const after = readyOf(status)
   return before === undefined || after === undefined || before.reason === after.reason ? null : { before, after }
 }

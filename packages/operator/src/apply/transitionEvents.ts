@@ -101,8 +101,8 @@ export const transitionEvents = (run: Run, resource: WatchedDeployment, cause: M
 export const faultEvents = (run: Run, resource: WatchedDeployment, cause: ModelDeploymentStatus["cause"], at: number): ReadonlyArray<Event> => {
   if (cause?.reason !== "GpuFault") return []
   const text = `${cause.object}: ${cause.message}`
-  const { cause: shown, deploymentId } = resource.status ?? {}
-  if (deploymentId === run.id && shown?.reason === cause.reason && `${shown.object}: ${shown.message}` === text) return []
+  const { cause: earlierCause, deploymentId } = resource.status ?? {}
+  if (deploymentId === run.id && earlierCause?.reason === cause.reason && `${earlierCause.object}: ${earlierCause.message}` === text) return []
   return [aboutResource(resource, { name: `${objectName(run.id)}.gpufault`, type: "Warning", reason: cause.reason, message: text, at, again: hashOf(text) })]
 }
 

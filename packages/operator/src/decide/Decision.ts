@@ -41,7 +41,7 @@ export type Action = Data.TaggedEnum<{
   Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean; readonly plan?: ServingPlan }
   Activate: None
   /** Records a warning about the run as a Kubernetes event, once for each `about`. */
-  Tell: { readonly reason: string; readonly about: string; readonly message: string }
+  RecordEvent: { readonly reason: string; readonly about: string; readonly message: string }
   /** The cluster holds no more objects of the run. */
   Release: None
 }>

@@ -21,7 +21,7 @@ export const replaceRestarted = (observation: Observation): Decision | null => {
   const { boot, pod } = observation
   if (boot === null || pod === null || pod.restarts === 0 || boot.failures >= mostStarts) return null
   const message = `${describeDifference(observation)} The container restarted in place, without a check of its weights. A new pod checks them.`
-  return act(message, Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
+  return act(message, Action.RecordEvent({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 
 /** Why a ready engine has no traffic, as the reason of a condition. Null if it has traffic or nothing withholds it. */
@@ -43,7 +43,7 @@ const compare = (observation: Observation, now: number): Decision | null => {
 /** Keeps an engine with other answers without traffic: on another node, in a new pod, or until someone acts. */
 const withhold = (observation: Observation, { uid }: ObservedPod, { failures, verdict }: ObservedBoot): Decision => {
   const message = describeDifference(observation)
-  const event = Action.Tell({ reason: "FingerprintsDiffer", about: uid, message })
+  const event = Action.RecordEvent({ reason: "FingerprintsDiffer", about: uid, message })
   if (failures < mostStarts && observation.elsewhere)
     return act(`${message} Another node is tried.`, event, Action.NoteNodeFault({ code: "fingerprints_differ" }), Action.RemovePod({ uid, force: false }))
   const replacement = replaceRestarted(observation)
@@ -72,11 +72,11 @@ export const bootEvents = ({ boot, pod }: Observation): ReadonlyArray<Action> =>
   if (boot === null || pod === null) return []
   if (boot.verdict === null)
     return [
-      Action.Tell({
+      Action.RecordEvent({
         reason: "StartNotCompared",
         about: pod.uid,
         message: "The engine's answers could not be compared with the verified ones. It serves anyway."
       })
     ]
-  return boot.verdict.outcome === "drifted" ? [Action.Tell({ reason: "FingerprintDrift", about: pod.uid, message: boot.verdict.message })] : []
+  return boot.verdict.outcome === "drifted" ? [Action.RecordEvent({ reason: "FingerprintDrift", about: pod.uid, message: boot.verdict.message })] : []
 }

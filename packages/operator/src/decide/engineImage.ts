@@ -26,5 +26,5 @@ export const replaceChanged = ({ merged, pod, run }: Observation): { readonly me
   const tried = run.revision?.engineDigest ?? null
   if (pod === null || pod.imagePinned || tried === null || pod.imageDigest === null || pod.imageDigest === tried) return null
   const message = `The image ${pod.image} now has the digest ${pod.imageDigest}, but ${tried} was verified. The engine is replaced with the verified image.`
-  return { message, actions: [Action.Tell({ reason: "EngineImageChanged", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })] }
+  return { message, actions: [Action.RecordEvent({ reason: "EngineImageChanged", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })] }
 }

@@ -23,6 +23,6 @@ export const replaceHung = ({ pod, podClass }: Observation): { readonly message:
       : `The engine is ready, but the container ${sidecar}, which something else added to its pod, was not for ${time}. The pod is replaced.`
   return {
     message,
-    actions: pod === null ? [] : [Action.Tell({ reason: "EngineReplaced", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })]
+    actions: pod === null ? [] : [Action.RecordEvent({ reason: "EngineReplaced", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })]
   }
 }

@@ -34,7 +34,7 @@ export const describeObstacle = (fetch: ObservedFetch, now: number): string | nu
   if (fetch._tag !== "Active") return null
   const { lastFailure, progress, runsSince } = fetch
   const obstacle = lastingObstacle(fetch, now)
-  if (obstacle !== null) return `The download cannot start: ${obstacle.says}`
+  if (obstacle !== null) return `The download cannot start: ${obstacle.message}`
   if (progress !== null) return null
   if (lastFailure !== undefined) return `The download is retried. The previous attempt failed: ${lastFailure.code}: ${lastFailure.text}`
   if (runsSince === undefined || now < runsSince + fetchStart) return null

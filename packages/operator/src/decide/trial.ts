@@ -67,12 +67,12 @@ const mergedFirst = (observation: Observation, now: number): Decision | null => 
 
 /** Warnings about a trial that passed: answers that drifted, and capabilities that are not served. */
 const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = [] }: CheckReport): ReadonlyArray<Action> => {
-  const drift = Action.Tell({
+  const drift = Action.RecordEvent({
     reason: "FingerprintDrift",
     about,
     message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not differ.`
   })
-  const withdrawal = Action.Tell({
+  const withdrawal = Action.RecordEvent({
     reason: "CapabilitiesWithdrawn",
     about,
     message: `These capabilities failed their checks and are not served: ${withdrawn.join(", ")}.`
@@ -102,9 +102,9 @@ export const checking = (observation: Observation, now: number): Decision => {
  */
 const layoutEvents = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {
   if (layout === undefined || !layout.differs) return []
-  const [events, exact] = [layout.told.toFixed(1), layout.exact.toFixed(1)]
-  const message = `kv_layout_differs: the engine's KV cache takes ${events} bytes per token, but the estimate is ${exact} (${revision?.facts.config.architecture}).`
-  return [Action.Tell({ reason: "KvLayoutDiffers", about: id, message })]
+  const [reported, exact] = [layout.reported.toFixed(1), layout.exact.toFixed(1)]
+  const message = `kv_layout_differs: the engine's KV cache takes ${reported} bytes per token, but the estimate is ${exact} (${revision?.facts.config.architecture}).`
+  return [Action.RecordEvent({ reason: "KvLayoutDiffers", about: id, message })]
 }
 
 export const measuring = (observation: Observation, now: number): Decision => {

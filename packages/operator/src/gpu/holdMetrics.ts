@@ -10,7 +10,7 @@ const retentionMillis = 600_000
 
 /** `count` writes the held GPUs to the metrics; `none` removes them when this operator stops leading. */
 export const makeHoldMetrics = (held: () => ReadonlyArray<OpenHold>) => {
-  const shown = new Map<string, { readonly organization: string; readonly host_class: string }>()
+  const published = new Map<string, { readonly organization: string; readonly host_class: string }>()
   const deployments = new Map<string, { readonly labels: { readonly organization: string; readonly deployment: string }; heldAt: number }>()
   let countedAt: number | null = null
 
@@ -23,16 +23,16 @@ export const makeHoldMetrics = (held: () => ReadonlyArray<OpenHold>) => {
     for (const { deploymentId, gpus: each, hostClass, organization, silent } of held()) {
       if (silent) continue
       const key = `${organization} ${hostClass}`
-      shown.set(key, { organization, host_class: hostClass })
+      published.set(key, { organization, host_class: hostClass })
       add(key, each)
       deployments.set(deploymentId, { labels: { organization, deployment: deploymentId }, heldAt: now })
       add(deploymentId, each)
     }
-    for (const [key, labels] of shown) {
+    for (const [key, labels] of published) {
       const now = gpus.get(key) ?? 0
       yield* operatorMetrics.gpusHeld.update(labels, now)
       yield* operatorMetrics.gpuSeconds.update(labels, now * seconds)
-      if (now === 0) shown.delete(key)
+      if (now === 0) published.delete(key)
     }
     for (const [id, { heldAt, labels }] of deployments) {
       if (now < heldAt + retentionMillis) {
@@ -44,7 +44,7 @@ export const makeHoldMetrics = (held: () => ReadonlyArray<OpenHold>) => {
     }
   })
   const none = Effect.gen(function* () {
-    yield* Effect.forEach(shown.values(), operatorMetrics.gpusHeld.remove, { discard: true })
+    yield* Effect.forEach(published.values(), operatorMetrics.gpusHeld.remove, { discard: true })
     yield* Effect.forEach(deployments.values(), ({ labels }) => operatorMetrics.deploymentGpuSeconds.remove(labels), { discard: true })
   })
   return { count, none }

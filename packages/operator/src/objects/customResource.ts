@@ -13,15 +13,15 @@ export const resourcePlace = ({ applied, id }: Run, namespace: string): { readon
  * alone.
  */
 export const customResource = (run: Run, namespace: string): ModelDeployment & KubeObject => {
-  const wish = {
+  const specification = {
     source: { repo: run.source.repo, ...(run.source.ref === undefined ? {} : { ref: run.source.ref }) },
     serving: toSpecServing(run.servingRequest),
     serve: run.serve
   }
   const spec: ModelDeploymentSpec =
     run.applied === null
-      ? { organization: run.orgSlug, model: run.model.slice(run.model.indexOf("/") + 1), deploymentId: run.id, ...wish }
-      : { ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}), ...wish }
+      ? { organization: run.orgSlug, model: run.model.slice(run.model.indexOf("/") + 1), deploymentId: run.id, ...specification }
+      : { ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}), ...specification }
   const metadata =
     run.applied === null
       ? { labels: runLabels(run, "deployment") }

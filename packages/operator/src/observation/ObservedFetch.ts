@@ -6,7 +6,7 @@ type None = Record<never, never>
 
 /** Why a download's pod does not run. The sentence quotes the cluster. */
 export interface FetchObstacle {
-  readonly says: string
+  readonly message: string
   /** Unix milliseconds until which the obstacle is part of a normal start; null if it never is. */
   readonly usualUntil: number | null
   /** Since when the Job has no pod, Unix milliseconds; absent if it has one. */

@@ -50,7 +50,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
   if (resource === null || decision.actions.some(({ _tag }) => _tag === "RemoveResource")) return [unrecorded]
   const unshown = yield* patchStatus({
     ...shownPods(decided),
-    shown: memory.shown,
+    statusWrites: memory.statusWrites,
     backlog: backlog(),
     run,
     fetch: observation.fetch,

@@ -36,8 +36,8 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
   const { engine, failedCapability, revision, run } = trial
   const { likelihood, report } = yield* withSuiteSubject(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`, (known) =>
     Effect.gen(function* () {
-      const tells = known.offers.loadedTensors !== undefined && revision.facts.config.quantization === "none"
-      const subject = tells ? { ...known, firstValues: yield* Effect.mapError(firstValuesOf(trial), unavailable) } : known
+      const comparesTensors = known.offers.loadedTensors !== undefined && revision.facts.config.quantization === "none"
+      const subject = comparesTensors ? { ...known, firstValues: yield* Effect.mapError(firstValuesOf(trial), unavailable) } : known
       return yield* Effect.mapError(runSuite(subject), unavailable)
     })
   )

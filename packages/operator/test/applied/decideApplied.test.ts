@@ -75,9 +75,9 @@ describe("an applied object", () => {
     ["is not tried again by itself", { binding: { ...binding, phase: "failed" } }, Applied.Keep({ run })],
     ["is retired if it is being deleted", { binding, resource: object({ deletionTimestamp: "2026-01-01T00:00:00Z" }) }, Applied.Retire()],
     ["is retired even if nothing is bound to it, so that its finalizer is removed", { resource: object({ deletionTimestamp: "x" }) }, Applied.Retire()],
-    ["triggers a pass of its run if it is gone", { binding, resource: null }, Applied.Look({ run })],
-    ["is ignored if it is gone and nothing was bound to it", { resource: null }, Applied.Look({ run: null })],
-    ["is deleted with its model, by its run", { binding: { ...binding, modelDeleted: true } }, Applied.Look({ run })],
+    ["triggers a pass of its run if it is gone", { binding, resource: null }, Applied.Pass({ run })],
+    ["is ignored if it is gone and nothing was bound to it", { resource: null }, Applied.Pass({ run: null })],
+    ["is deleted with its model, by its run", { binding: { ...binding, modelDeleted: true } }, Applied.Pass({ run })],
     [
       "creates a new model if it was applied again after its model was deleted",
       { binding: { ...binding, modelDeleted: true }, resource: object({ uid: "u2" }) },

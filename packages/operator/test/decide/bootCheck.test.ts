@@ -33,35 +33,39 @@ describe("a restarted engine", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
     ["is compared with the verified answers before it gets traffic", activated({ boot: start(null) }), "work boot"],
     ["gets traffic if its answers are the same", activated({ boot: start("same") }), publishes],
-    ["and if they differ only by rounding, with an event", activated({ boot: start("drifted") }), `Tell, ${publishes}`],
-    ["gets none if they differ, and another node is tried", activated({ boot: start("differs", 1), elsewhere: true }), "Tell, NoteNodeFault, remove pod pod-1"],
+    ["and if they differ only by rounding, with an event", activated({ boot: start("drifted") }), `RecordEvent, ${publishes}`],
+    [
+      "gets none if they differ, and another node is tried",
+      activated({ boot: start("differs", 1), elsewhere: true }),
+      "RecordEvent, NoteNodeFault, remove pod pod-1"
+    ],
     [
       "stays without traffic if there is no other node, with an event and a record for later deployments",
       activated({ boot: start("differs", 1) }),
-      "Tell, NoteNodeFault"
+      "RecordEvent, NoteNodeFault"
     ],
-    ["and if a second node gives the same answers", activated({ boot: start("differs", 2), elsewhere: true }), "Tell, NoteNodeFault"],
+    ["and if a second node gives the same answers", activated({ boot: start("differs", 2), elsewhere: true }), "RecordEvent, NoteNodeFault"],
     ["once", gaveUp(5), ""],
-    ["of each start", gaveUp(4), "Tell, NoteNodeFault"],
+    ["of each start", gaveUp(4), "RecordEvent, NoteNodeFault"],
     [
       "is replaced by a new pod, which checks its weights first, if its container restarted in its pod",
       activated({ boot: start("differs", 1), pod: again }),
-      "Tell, remove pod pod-1"
+      "RecordEvent, remove pod pod-1"
     ],
-    ["which has its traffic taken first", activated({ boot: start("differs", 1), pod: again }, [old]), "publish nothing, Tell, remove pod pod-1"],
+    ["which has its traffic taken first", activated({ boot: start("differs", 1), pod: again }, [old]), "publish nothing, RecordEvent, remove pod pod-1"],
     [
       "is tried on another node if there is one",
       activated({ boot: start("differs", 1), pod: again, elsewhere: true }),
-      "Tell, NoteNodeFault, remove pod pod-1"
+      "RecordEvent, NoteNodeFault, remove pod pod-1"
     ],
-    ["and stays without traffic if the start before gave the same answers", activated({ boot: start("differs", 2), pod: again }), "Tell, NoteNodeFault"],
+    ["and stays without traffic if the start before gave the same answers", activated({ boot: start("differs", 2), pod: again }), "RecordEvent, NoteNodeFault"],
     [
       "is still compared if it answers its probes late in that time",
       activated({ boot: start(null), pod: { ...pod, ready: false }, work: { running: "boot", ended: null }, sameStart: true }),
       `work boot, again ${podClass.bootDeadlineSeconds * 1_000}`
     ],
     ["is compared again if an attempt failed", activated({ boot: start(null), work: away(1) }), "again 1000"],
-    ["serves if three attempts failed, with an event", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
+    ["serves if three attempts failed, with an event", activated({ boot: start(null), work: away(3) }), `RecordEvent, ${publishes}`],
     ["has as many attempts after a failed comparison of an earlier start", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
     ["is left alone while it has traffic", activated({ boot: start(null) }, [endpoint]), ""],
     ["loses nothing that another start has", activated({ boot: start(null) }, [old]), "publish nothing, work boot"],
@@ -89,7 +93,7 @@ describe("a restarted engine", () => {
     [
       "gets a new pod before that, if its container restarted in its pod",
       observationOf("activating", { pod: again, boot: start("differs", 1) }, { ...withRevision({ checks: prints }), endpoints: [endpoint] }),
-      "publish nothing, Tell, remove pod pod-1"
+      "publish nothing, RecordEvent, remove pod pod-1"
     ],
     [
       "once",
@@ -135,7 +139,7 @@ describe("a restarted engine", () => {
         at({ boot: start("same", 0, 150_000) }, 269_000, publishedEndpoints),
         at({ boot: start("same", 0, 150_000) }, 270_000, publishedEndpoints)
       ],
-      ["work boot", `Tell, ${publishes}, again 270000`, `${publishes}, again 270000`, "again 270000", "keep log, enter failed gateway_unreachable"]
+      ["work boot", `RecordEvent, ${publishes}, again 270000`, `${publishes}, again 270000`, "again 270000", "keep log, enter failed gateway_unreachable"]
     )
   })
 

@@ -47,18 +47,18 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     [
       "whose tag has moved is not tried",
       observationOf("checking", { pod: moved }, withRevision({ engineDigest: tried ?? "" })),
-      "Tell, remove pod pod-1",
+      "RecordEvent, remove pod pod-1",
       `The image reference:1 now has the digest ${other}, but ${tried} was verified. The engine is replaced with the verified image.`
     ],
     [
       "whose tag has moved gets no traffic",
       observationOf("activating", { pod: moved }, withRevision({ engineDigest: tried ?? "", checks: report })),
-      "Tell, remove pod pod-1"
+      "RecordEvent, remove pod pod-1"
     ],
     [
       "whose tag has moved loses its traffic",
       observationOf("activated", { pod: moved }, { ...withRevision(verified), endedAt: 0, endpoints }),
-      "publish nothing, Tell, remove pod pod-1"
+      "publish nothing, RecordEvent, remove pod pod-1"
     ],
     [
       "that was requested by digest is that image, whatever its node calls it",

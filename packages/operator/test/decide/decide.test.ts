@@ -400,7 +400,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
         withRevision({ checks: { ...report, checks: [...report.checks, { name: "json_mode", passed: false }], withdrawn: ["json_mode"], drifted: 1 } })
       ),
       0,
-      "Tell, Tell, enter measuring"
+      "RecordEvent, RecordEvent, enter measuring"
     ],
     ["checks that could not be run are tried again", observationOf("checking", { pod, ...unavailable("checking", 2, 0) }), 1_000, "again 2000"],
     [
@@ -430,9 +430,9 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "a cache with a layout that the estimate does not know is reported, and fails nothing",
-      observationOf("measuring", { pod }, withRevision({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
+      observationOf("measuring", { pod }, withRevision({ measured: { ...measured, kv_layout: { reported: 1_040, exact: 1_000, differs: true } } })),
       0,
-      "Tell, enter benchmarking"
+      "RecordEvent, enter benchmarking"
     ],
     [
       "figures that the engine does not report fail nothing",
@@ -517,7 +517,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "and is then replaced, with an event",
       observationOf("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
       11 * minute,
-      "Tell, remove pod pod-1"
+      "RecordEvent, remove pod pod-1"
     ],
     [
       "an engine that restarted in that time has its own deadline",

@@ -149,6 +149,6 @@ describe("a download with a container that a webhook put first", () => {
       podWith(containerOf("fetch", { state: { waiting: { reason: "PodInitializing" } } }), { phase: "Pending", initContainerStatuses: [init] }, "fetch")
     ]
     const observed = observeFetch(job, pods)
-    assert.match(observed._tag === "Active" ? (observed.obstacle?.says ?? "") : "", /istio-init.*CrashLoopBackOff: back-off 10s/)
+    assert.match(observed._tag === "Active" ? (observed.obstacle?.message ?? "") : "", /istio-init.*CrashLoopBackOff: back-off 10s/)
   })
 })

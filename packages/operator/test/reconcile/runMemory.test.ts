@@ -37,7 +37,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   podExpectations: ({ podExpectations }, id) => podExpectations.set(enginePodName(id), "7"),
   budgetExpectations: ({ budgetExpectations }, id) => budgetExpectations.set(id, 0),
   released: ({ released }, id) => released.add(id),
-  shown: ({ shown }, id) => shown.set(id, { at: 0, version: "7" })
+  statusWrites: ({ statusWrites }, id) => statusWrites.set(id, { at: 0, version: "7" })
 }
 const storeNames = Object.keys(fillers).sort()
 const fill = (memory: RunMemory, id: DeploymentId) => Object.values(fillers).forEach((filler) => void filler(memory, id))

@@ -187,14 +187,14 @@ class Compiler {
 
   /** Members in the order of the schema. The schema may allow others, but they are never generated. */
   private object(schema: Fields, at: string): Grammar {
-    const { additionalProperties: others, properties = {}, required = [] } = schema
+    const { additionalProperties: additional, properties = {}, required = [] } = schema
     if (!isFields(properties)) return refuse(at, "properties must be an object")
     if (!isNames(required)) return refuse(at, "required must be a list of names")
     const needed = new Set(required)
     const missing = [...needed].filter((name) => !Object.hasOwn(properties, name))
-    if (missing.length > 0 && others === false) return refuse(at, "a required member is not among properties")
-    if (schema.properties === undefined && needed.size === 0 && others !== false) return this.map(others, at)
-    if (others !== undefined && typeof others !== "boolean") this.compile(others, `${at}/additionalProperties`)
+    if (missing.length > 0 && additional === false) return refuse(at, "a required member is not among properties")
+    if (schema.properties === undefined && needed.size === 0 && additional !== false) return this.map(additional, at)
+    if (additional !== undefined && typeof additional !== "boolean") this.compile(additional, `${at}/additionalProperties`)
     const entries = [...Object.entries(properties), ...missing.map((name): readonly [string, unknown] => [name, true])]
     const members = entries.map(([name, value]) => ({
       needed: needed.has(name),

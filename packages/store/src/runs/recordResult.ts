@@ -7,8 +7,13 @@ import { isOwnWrite, leads } from "../OperatorTerms.ts"
  * Stores the result of a phase in the run's revision, and adds its row to the check results, while the run is in that
  * phase. The row lock excludes a concurrent cancel.
  */
-export const recordResult = (sql: PgClient.PgClient, column: "measured" | "benchmark", phase: WorkingPhase) =>
-  Effect.fn(`Runs.record.${column}`)(function* (id: DeploymentId, orgId: OrgId, result: object, row: Check | null) {
+export const recordResult = <Result extends object>(
+  sql: PgClient.PgClient,
+  column: "measured" | "benchmark",
+  phase: WorkingPhase,
+  encode: (result: Result) => object
+) =>
+  Effect.fn(`Runs.record.${column}`)(function* (id: DeploymentId, orgId: OrgId, result: Result, row: Check | null) {
     const at = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* Effect.orDie(sql`
       WITH run AS (
@@ -16,7 +21,7 @@ export const recordResult = (sql: PgClient.PgClient, column: "measured" | "bench
         WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND phase = ${phase} AND revision_id IS NOT NULL FOR UPDATE
       ),
       written AS (
-        UPDATE revisions r SET ${sql(column)} = ${sql.json(result)}, updated_at = ${at},
+        UPDATE revisions r SET ${sql(column)} = ${sql.json(encode(result))}, updated_at = ${at},
           -- Replaces the row of an earlier call, for example if its response was lost; no row if nothing was measured.
           checks = jsonb_set(r.checks, '{checks}', jsonb_path_query_array(r.checks, '$.checks[*] ? (@.name != $name)', ${sql.json({ name: figureRows[column] })}) || ${sql.json(row === null ? [] : [row])})
         FROM run WHERE r.org_id = run.org_id AND r.id = run.revision_id

@@ -48,7 +48,7 @@ export interface LoadGenerator {
 
 type Thread = {
   readonly ask: (message: ThreadMessage, kind: ThreadAnswer["kind"]) => Effect.Effect<ThreadAnswer, GeneratorFailed>
-  readonly tell: (message: ThreadMessage) => void
+  readonly send: (message: ThreadMessage) => void
 }
 
 const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Return<Thread, never, Scope.Scope> {
@@ -57,11 +57,11 @@ const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Retu
     // This closes its sockets, so that the engine aborts the current requests.
     (running) => Effect.promise(() => running.terminate())
   )
-  const tell = (message: ThreadMessage) => worker.postMessage(message)
+  const send = (message: ThreadMessage) => worker.postMessage(message)
   // Errors of a thread that was ended on purpose are ignored.
   worker.on("error", () => {})
   return {
-    tell,
+    send,
     ask: (message, kind) =>
       Effect.callback((resume) => {
         const end = (exit: Effect.Effect<ThreadAnswer, GeneratorFailed>) => {
@@ -78,7 +78,7 @@ const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Retu
         const gone = () => failed("A thread of the load generator ended.")
         const forget = () => worker.off("message", hear).off("error", broke).off("exit", gone)
         worker.on("message", hear).once("error", broke).once("exit", gone)
-        tell(message)
+        send(message)
         return Effect.sync(forget)
       })
   }
@@ -150,7 +150,7 @@ const runLoad = Effect.fnUntraced(function* (
   let cutAt = Number.POSITIVE_INFINITY
   const cut = Effect.sync(() => {
     cutAt = now()
-    for (const thread of used) thread.tell({ kind: "cut" })
+    for (const thread of used) thread.send({ kind: "cut" })
   })
   const late = yield* Effect.forkChild(Effect.delay(cut, drainMillis))
   const answers = yield* Fiber.join(running)

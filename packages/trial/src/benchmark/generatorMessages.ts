@@ -19,7 +19,7 @@ export interface Orders {
  * `stop`: 1 if the streams must stop sending. `ended`: number of requests that ended in this step. `seed`: of the next
  * prompt. `heard`: milliseconds from `Orders.startedAt` to the last token.
  */
-export const sharedAt = { stop: 0, ended: 1, seed: 2, heard: 3 } as const
+export const sharedAt = { stop: 0, ended: 1, seed: 2, lastTokenAt: 3 } as const
 export const sharedBytes = 4 * Int32Array.BYTES_PER_ELEMENT
 
 /** The part of a step that one thread runs. */

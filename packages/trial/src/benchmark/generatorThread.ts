@@ -35,8 +35,8 @@ const firstsOf = (answers: ReadonlyArray<Pick<RequestRecord, "arrivals" | "strea
 const makeThread = (orders: Orders) => {
   const shared = new Int32Array(orders.shared)
   const pulse: Pulse = {
-    beat: (at) => void Atomics.store(shared, sharedAt.heard, Math.floor(at - orders.startedAt)),
-    last: () => orders.startedAt + Atomics.load(shared, sharedAt.heard)
+    beat: (at) => void Atomics.store(shared, sharedAt.lastTokenAt, Math.floor(at - orders.startedAt)),
+    last: () => orders.startedAt + Atomics.load(shared, sharedAt.lastTokenAt)
   }
   const connect = () => new EngineConnection(orders.host, orders.port, { pulse })
   const connections: Array<EngineConnection> = []

@@ -124,19 +124,19 @@ const makers: Readonly<Record<FidelityItem["kind"], (draw: Draw, at: number) => 
     return { question: `Give me a JSON object with the name ${name} and the age ${age}.`, isRight: holdsJson({ name, age }) }
   },
   "tool choice": (draw, at) => {
-    const [tool, wish] = tools[at % tools.length] ?? ["", ""]
+    const [tool, task] = tools[at % tools.length] ?? ["", ""]
     const offered = draw.several(
       tools.map(([name]) => name),
       tools.length
     )
     return {
-      question: `The tools are ${offered.join(", ")}. ${wish}. Which tool do you use? Answer with its name only.`,
+      question: `The tools are ${offered.join(", ")}. ${task}. Which tool do you use? Answer with its name only.`,
       isRight: (answer) => tools.every(([name]) => answer.includes(name) === (name === tool))
     }
   },
   facts: (_, at) => {
     const [question, answer] = facts[at] ?? ["", ""]
-    return { question, isRight: (given) => hasWord(given, answer) }
+    return { question, isRight: (reply) => hasWord(reply, answer) }
   }
 }
 

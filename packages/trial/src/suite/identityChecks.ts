@@ -99,7 +99,7 @@ export const engineIdentity: TrialCheck = {
     const hasCommit = yield* namesCommit(subject)
     if (start.ownImage === false) return yield* unexpected("it runs another image than the revision's")
     const unreported = [...(hasVersion ? [] : ["version"]), ...(start.ownImage === null ? ["image"] : [])]
-    const notes = [hasCommit ? ", the commit's weights by its own word" : "", unreported.length === 0 ? "" : `, ${unreported.join(" and ")} not told`]
+    const notes = [hasCommit ? ", reports the revision's commit" : "", unreported.length === 0 ? "" : `, ${unreported.join(" and ")} not reported`]
     return `context ${maxContext}${notes.join("")}`
   })
 }

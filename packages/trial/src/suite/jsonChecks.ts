@@ -85,8 +85,8 @@ const schemas: ReadonlyArray<SchemaCase> = (() => {
   ]
 })()
 
-const Said = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Schema.Struct({ message: Schema.Struct({ content: Schema.String }) })) }))
-const decodeSaid = Schema.decodeUnknownOption(Said)
+const ChatText = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Schema.Struct({ message: Schema.Struct({ content: Schema.String }) })) }))
+const decodeSaid = Schema.decodeUnknownOption(ChatText)
 const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ count: Schema.Int })))
 
 /**
@@ -96,7 +96,7 @@ const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Stru
 const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const count = { type: "integer", minimum: 1, maximum: 1_000, multipleOf: 7 }
   const schema = { type: "object", properties: { count }, required: ["count"], additionalProperties: false }
-  const { status, text: told } = yield* subject.client.post(
+  const { status, text: body } = yield* subject.client.post(
     chatPath,
     JSON.stringify({
       ...salted(subject),
@@ -108,7 +108,7 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
   )
   if (status === 400) return "an unknown keyword refused"
   if (status !== 200) return yield* unexpected(`HTTP ${status} for a schema with a rare keyword`, { status })
-  const answer = Option.flatMap(decodeSaid(told), ({ choices }) => decodeCount(choices[0].message.content))
+  const answer = Option.flatMap(decodeSaid(body), ({ choices }) => decodeCount(choices[0].message.content))
   if (Option.isNone(answer)) return "a rare keyword not judged"
   if (answer.value.count % 7 !== 0) return yield* unexpected("a keyword of a schema is passed over in silence (multipleOf)")
   return "a rare keyword kept"

@@ -93,7 +93,7 @@ export const abortFrees = (): TrialCheck => {
 }
 
 /** After all checks the engine still gives the same answer, and nothing keeps running. */
-export const stillAlive = (kept: () => ReadonlyArray<typeof OutputFingerprint.Type>): TrialCheck => ({
+export const stillAlive = (fingerprints: () => ReadonlyArray<typeof OutputFingerprint.Type>): TrialCheck => ({
   name: "still_alive",
   class: "required",
   purpose: "After all checks the engine gives the same answer as before, and nothing keeps running",
@@ -101,12 +101,12 @@ export const stillAlive = (kept: () => ReadonlyArray<typeof OutputFingerprint.Ty
   run: Effect.fnUntraced(function* (subject) {
     const { usage } = yield* put(subject, "Say yes.", { max_tokens: 4, ignore_eos: true })
     if (usage.completion_tokens !== 4) return yield* unexpected(`${usage.completion_tokens} of 4 tokens`)
-    const [first] = kept()
+    const [first] = fingerprints()
     if (first !== undefined && digest(yield* put(subject, first.prompt, fingerprintFields(subject))) !== first.sha256) {
       return yield* unexpected("another answer than at the beginning")
     }
     let { running } = yield* load(subject)
-    for (let look = 0; running > 0 && look < 3; look++) {
+    for (let reading = 0; running > 0 && reading < 3; reading++) {
       yield* Effect.sleep("200 millis")
       running = (yield* load(subject)).running
     }

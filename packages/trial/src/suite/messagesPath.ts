@@ -129,12 +129,12 @@ export const messagesCount: TrialCheck = {
   limitSeconds: seconds(15),
   skipped: claims("/v1/messages/count_tokens"),
   run: Effect.fnUntraced(function* (subject) {
-    const count = (given: object) =>
-      Effect.map(post(subject, "/v1/messages/count_tokens", { messages, ...given }), (received) => Option.getOrNull(decodeCount(received))?.input_tokens ?? 0)
+    const count = (fields: object) =>
+      Effect.map(post(subject, "/v1/messages/count_tokens", { messages, ...fields }), (received) => Option.getOrNull(decodeCount(received))?.input_tokens ?? 0)
     const plain = yield* count({})
     const more = yield* sayingMore(subject, messageNames)
-    for (const [field, given] of more) {
-      const counted = yield* count(given)
+    for (const [field, fields] of more) {
+      const counted = yield* count(fields)
       if (counted <= plain) return yield* unexpected(`${field}: ${counted} tokens counted, without it ${plain}`)
     }
     if (!subject.capabilities.supports_image_input) return `${more.length + 1} counts`

@@ -50,7 +50,7 @@ const byChatWith = (subject: SuiteSubject, before: ReadonlyArray<object>, fields
  */
 export const sayingMore = Effect.fnUntraced(function* (
   subject: SuiteSubject,
-  named: { readonly system: string; readonly tool: object; readonly turns: string }
+  names: { readonly system: string; readonly tool: object; readonly turns: string }
 ) {
   const plain = (yield* byChatWith(subject, [], {})) ?? Number.POSITIVE_INFINITY
   const system = yield* byChatWith(subject, [{ role: "system", content: instruction }], {})
@@ -63,20 +63,20 @@ export const sayingMore = Effect.fnUntraced(function* (
     ...(later !== null && later > plain
       ? [
           [
-            named.turns,
-            { [named.turns]: [...earlierTurns, ...messages].map((turn) => ({ ...(named.turns === "input" ? { type: "message" } : {}), ...turn })) },
+            names.turns,
+            { [names.turns]: [...earlierTurns, ...messages].map((turn) => ({ ...(names.turns === "input" ? { type: "message" } : {}), ...turn })) },
             mayThink(subject) ? null : later
           ] as const
         ]
       : []),
-    ...(system !== null && system > plain ? [[named.system, { [named.system]: instruction }, null] as const] : []),
-    ...(withTools !== null && withTools > plain ? [["tools", { tools: [named.tool] }, null] as const] : [])
+    ...(system !== null && system > plain ? [[names.system, { [names.system]: instruction }, null] as const] : []),
+    ...(withTools !== null && withTools > plain ? [["tools", { tools: [names.tool] }, null] as const] : [])
   ]
   return more
 })
 
-export const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<Saying>, ask: (given: object) => ReturnType<typeof post>) =>
-  Effect.forEach(more, ([field, given, input]) => Effect.map(ask(given), (received) => [field, received, input] as const), together(mayThink(subject)))
+export const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<Saying>, ask: (fields: object) => ReturnType<typeof post>) =>
+  Effect.forEach(more, ([field, fields, input]) => Effect.map(ask(fields), (received) => [field, received, input] as const), together(mayThink(subject)))
 
 /** The fault in the number of input tokens of a longer prompt; null without a fault. */
 export const wrongInput = (field: string, input: number | undefined, plain: number, wanted: number | null): string | null => {

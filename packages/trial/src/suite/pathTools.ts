@@ -102,7 +102,7 @@ const choiceOf = (name: string, path: Path): TrialCheck => ({
     const { named, none, required } = subject.capabilities.tool_calling.tool_choice
     // Null also if the model still reasons: it has called nothing yet.
     const calledOf = (received: string | null) => (received === null || stillThought(subject, cut(received)) ? null : callsOf(received))
-    const ask = (asked: boolean, asking: Asking) => (asked ? post(subject, path, bodyOf(subject, asking)) : Effect.succeed(null))
+    const ask = (isOffered: boolean, asking: Asking) => (isOffered ? post(subject, path, bodyOf(subject, asking)) : Effect.succeed(null))
     const [byName, any, no] = yield* Effect.all(
       [
         // The question asks for the other tool, so that only a binding choice leads to this one.

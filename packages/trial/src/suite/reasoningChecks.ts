@@ -82,7 +82,7 @@ export const reasoningSeparate: TrialCheck = {
       return yield* unexpected(`${reasoningTokens} reasoning tokens of ${usage.completion_tokens} completion tokens`)
     }
     // Some parsers of vLLM count no reasoning tokens if the prompt opens the reasoning.
-    return `reasoning of ${reasoningTokens || "untold"} tokens`
+    return `reasoning of ${reasoningTokens || "an unknown number of"} tokens`
   })
 }
 

@@ -46,7 +46,7 @@ export interface SuiteState {
 }
 
 /** Whether greedy answers repeat. The check passes its result to `keep`. */
-const repeats = (keep: (found: Repeats) => void): TrialCheck => {
+const repeats = (keep: (result: Repeats) => void): TrialCheck => {
   const sum: RepeatedSum = { steady: 0, all: 0 }
   return {
     name: "greedy_repeats",
@@ -54,9 +54,9 @@ const repeats = (keep: (found: Repeats) => void): TrialCheck => {
     purpose: "Greedy answers repeat; those that also repeat under load become fingerprints",
     limitSeconds: seconds(90),
     run: (subject) =>
-      Effect.map(greedyRepeats(subject, sum), (found) => {
-        keep(found)
-        return found.detail
+      Effect.map(greedyRepeats(subject, sum), (result) => {
+        keep(result)
+        return result.detail
       })
   }
 }
@@ -123,8 +123,8 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   greedyIsTop,
   decodeMatchesPrefill,
   samplingObeyed,
-  repeats((found) => {
-    state.repeats = found
+  repeats((result) => {
+    state.repeats = result
   }),
   fidelityCheck((fidelity) => {
     state.fidelity = fidelity

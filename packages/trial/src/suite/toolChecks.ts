@@ -152,7 +152,7 @@ export const toolStrict: TrialCheck = {
     const wrong = answers.flatMap(({ toolCalls }) => {
       const problem = wrongWith(toolCalls)
       if (problem !== null) return [problem]
-      return toolCalls.every((made) => isMeasure(made.function.arguments)) ? [] : ["arguments that a strict tool does not take"]
+      return toolCalls.every((call) => isMeasure(call.function.arguments)) ? [] : ["arguments that a strict tool does not take"]
     })
     return wrong.length > 0 ? yield* unexpected(`${wrong.length} of ${answers.length}: ${wrong[0]}`) : `${answers.length} answers with calls of the schema`
   })

@@ -86,7 +86,7 @@ describe("how the suite is run", () => {
     Effect.gen(function* () {
       const { report } = yield* trial(
         check("json_mode", () => wrong("1 of 2"), { class: "capability" }),
-        check("told", () => wrong("slow"), { class: "informs" })
+        check("reported", () => wrong("slow"), { class: "informs" })
       )
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
       assert.deepStrictEqual(
@@ -107,7 +107,7 @@ describe("how the suite is run", () => {
     Effect.gen(function* () {
       const { report } = yield* trial(
         passes("images", { skipped: () => "text only" }),
-        check("scores", () => Effect.fail(new NotApplicable({ reason: "not told" }))),
+        check("scores", () => Effect.fail(new NotApplicable({ reason: "not reported" }))),
         passes("good")
       )
       assert.deepStrictEqual(
