@@ -46,7 +46,7 @@ export const chartValues: Readonly<Record<string, unknown>> = {
         volume: { ephemeral: { volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } } } } }
       }
     },
-    operator: { replicas: 3, leaseSeconds: 30, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
+    operator: { replicas: 3, leaseSeconds: 30, countAllPods: true, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
     weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },
     monitoring: {
       serviceMonitor: { enabled: true, interval: "1m", labels: { release: "prometheus" } },

@@ -88,3 +88,53 @@ it.live(
     }).pipe(Effect.scoped),
   1_200_000
 )
+
+it.live(
+  "GPUs that another namespace holds are not free: a run waits for them without a loss, and with the right to read all pods the host class shows it",
+  () =>
+    Effect.gen(function* () {
+      const { apply, caller, cluster, startOperator, statusOf } = yield* openStage
+      const { command } = cluster
+      const freeGpus = command("kubectl", ["get", "hc", "sim-small", "-o", "jsonpath={.status.freeGpus}"])
+      const foreign = (name: string) => ({
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name, namespace: "team" },
+        spec: {
+          terminationGracePeriodSeconds: 0,
+          containers: [{ name: "training", image: "nowhere:1", resources: { limits: { "nvidia.com/gpu": "4" } } }]
+        }
+      })
+      yield* apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: "team" } }, foreign("one"), foreign("two"))
+      yield* command("kubectl", ["wait", "--for=condition=PodScheduled", "pod", "--all", "--namespace=team", "--timeout=300s"])
+
+      const unaware = yield* startOperator()
+      yield* eventually("the host class seems to be free", freeGpus, (free) => free === "8")
+      const { id } = yield* caller.deploy({ source, serving })
+      yield* eventually("it says why its pod waits", statusOf(id, "message"), (message) => message.includes("Insufficient nvidia.com/gpu"))
+      yield* eventually("it says what the operator does not count", statusOf(id, "message"), (message) => message.includes("OPERATOR_COUNT_ALL_PODS"))
+      yield* unaware.signal("SIGTERM")
+      yield* unaware.exited
+
+      const rule = { apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"] }
+      const rbac = { apiVersion: "rbac.authorization.k8s.io/v1", metadata: { name: "seatrial-operator-pods" } }
+      const account = { kind: "ServiceAccount", name: "seatrial-operator", namespace: cluster.namespace }
+      yield* apply(
+        { ...rbac, kind: "ClusterRole", rules: [rule] },
+        {
+          ...rbac,
+          kind: "ClusterRoleBinding",
+          roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "seatrial-operator-pods" },
+          subjects: [account]
+        }
+      )
+      const aware = yield* startOperator({ OPERATOR_COUNT_ALL_PODS: "true" })
+      yield* eventually("the host class is full", freeGpus, (free) => free === "0")
+      yield* eventually("the run is in the queue", caller.deployment(id), ({ status }) => status === "queued")
+      yield* command("kubectl", ["delete", "pod", "one", "--namespace=team", "--force", "--grace-period=0"])
+      const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(aware.output())))
+      assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+      yield* eventually("the host class shows what is left", freeGpus, (free) => free === "3")
+    }).pipe(Effect.scoped),
+  1_200_000
+)

@@ -117,6 +117,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     requireFirstPurchase: true,
     failedCapability: "withdraw" as const,
     leaseSeconds: 15,
+    countAllPods: false,
     concurrency: 8,
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
     pullSecrets: [],

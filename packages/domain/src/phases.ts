@@ -68,8 +68,8 @@ export const isFinished = (phase: Phase): boolean => phaseTraits[phase].terminal
 export const isUnplaced = (phase: Phase): boolean => !phaseTraits[phase].terminal && !phaseTraits[phase].holdsGpus
 
 /**
- * How often a run may return to `queued`: its node or capacity was lost, or another node must show which of the two is
- * at fault.
+ * How often a run may return to `queued` from GPUs that it had: its node or capacity was lost, or another node must show
+ * which of the two is at fault. A return without GPUs does not count.
  */
 export const maxRequeues = 3
 
@@ -80,8 +80,8 @@ export const maxRequeues = 3
 export const startsDiffer = "starts_differ"
 
 /**
- * Whether a transition returns from a phase that holds GPUs to the queue. It counts as a requeue, and the trial starts
- * over.
+ * Whether a transition returns from a phase that holds GPUs to the queue. The trial starts over. It counts as a requeue
+ * if the run had a node.
  */
 export const fallsBack = (from: Phase, to: Phase): boolean => to === "queued" && phaseTraits[from].holdsGpus
 

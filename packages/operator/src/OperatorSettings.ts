@@ -17,6 +17,11 @@ export const operatorSettings = [
     default: true
   },
   { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from an unresponsive one; at least 3", default: 15 },
+  {
+    name: "OPERATOR_COUNT_ALL_PODS",
+    description: "Whether GPUs of pods in other namespaces count as taken; the operator then lists and watches the pods of the cluster",
+    default: false
+  },
   { name: "OPERATOR_CONCURRENCY", description: "Runs that are reconciled at once", default: 16 },
   {
     name: "OPERATOR_KEEP_FINISHED_DAYS",
@@ -107,6 +112,7 @@ export const OperatorSettings = Config.all({
   organizations: Config.String("OPERATOR_ORGANIZATIONS").pipe(Config.withDefault(""), Config.map(namespacesOf)),
   requireFirstPurchase: Config.Boolean("OPERATOR_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
   leaseSeconds: count("OPERATOR_LEASE_SECONDS", 15).pipe(Config.map((seconds) => Math.max(3, seconds))),
+  countAllPods: Config.Boolean("OPERATOR_COUNT_ALL_PODS").pipe(Config.withDefault(false)),
   concurrency: count("OPERATOR_CONCURRENCY", 16).pipe(Config.map((passes) => Math.max(1, passes))),
   keepFinishedDays: Config.Finite("OPERATOR_KEEP_FINISHED_DAYS").pipe(
     Config.withDefault(30),

@@ -55,7 +55,7 @@ const makeAppliedQueue = (context: AppliedContext) =>
  */
 export const control = Effect.fnUntraced(function* (settings: OperatorSettings, start: StartWork) {
   const runs = yield* Runs
-  const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()])
+  const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()], settings.countAllPods)
   const holds = yield* keepHolds(cluster)
   const enqueueRun = (id: DeploymentId): Effect.Effect<void> => queue.add(id)
   const memory = yield* makeRunMemory({ enqueue: enqueueRun, isScheduled: (id) => queue.isScheduled(id), ledger: cluster.ledger })

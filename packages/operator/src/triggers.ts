@@ -104,7 +104,8 @@ const makeOnCapacity = (context: TriggerContext) => {
     for (const { metadata } of yield* cluster.pods.listBy(byNode, name))
       yield* Effect.andThen(enqueueEngine(context, deploymentOf(metadata.labels)), enqueueHold(metadata.name))
   })
-  return { onPod, onNode }
+  const onOtherPods = Effect.suspend(() => Effect.andThen(enqueueClassStatus, enqueueQueued))
+  return { onPod, onNode, onOtherPods }
 }
 
 const forEachName = <A extends KubeObject, E>(reflector: Reflector<A>, handle: (name: string) => Effect.Effect<void, E>) =>
@@ -113,7 +114,7 @@ const forEachName = <A extends KubeObject, E>(reflector: Reflector<A>, handle: (
 /** Requests passes for every change of the cluster. Never ends by itself. */
 export const followCluster = (context: TriggerContext) => {
   const { cluster } = context
-  const { onNode, onPod } = makeOnCapacity(context)
+  const { onNode, onOtherPods, onPod } = makeOnCapacity(context)
   return Effect.all(
     [
       Stream.runForEach(cluster.deployments.changes, (key) => onDeployment(context, key)),
@@ -121,6 +122,7 @@ export const followCluster = (context: TriggerContext) => {
       forEachName(cluster.budgets, makeOnBudget(context)),
       forEachName(cluster.pods, onPod),
       forEachName(cluster.nodes, onNode),
+      Stream.runForEach(cluster.otherPods, () => onOtherPods),
       forEachName(cluster.hostClasses, makeOnClass(context))
     ],
     { concurrency: "unbounded", discard: true }

@@ -88,6 +88,8 @@ export class Runs extends Context.Service<
       readonly at?: number
       /** The model's serving revision gives its GPUs to the run until the run has ended. */
       readonly replaces?: boolean
+      /** The return to `queued` does not count as a loss of GPUs, because the run had none. */
+      readonly hadNoGpus?: boolean
       /**
        * The serving option with which the run leaves the queue, if its request permitted several. It becomes the option
        * of its revision.

@@ -54,6 +54,12 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       const remaining = yield* sql`SELECT likelihood FROM revisions WHERE org_id = ${orgId} AND id = ${again.revision?.id ?? ""}`
       assert.deepStrictEqual(remaining, [{ likelihood: null }])
       yield* enter("queued", "provisioning")
+      // A return without GPUs is no loss, however often it happens.
+      for (let returns = 0; returns < 4; returns++) {
+        assert.isTrue(yield* runs.enter({ id, orgId, from: "provisioning", to: "queued", reason: "", hadNoGpus: true }))
+        yield* enter("queued", "provisioning")
+      }
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).requeues, 1)
       yield* trial
       assert.isNotNull(Option.getOrThrow(yield* runs.observe(id)).revision?.benchmark)
     })

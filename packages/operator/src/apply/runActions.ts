@@ -44,7 +44,7 @@ export const publish = Effect.fnUntraced(function* ({ current, gathered: { run }
 })
 
 export const enter = Effect.fnUntraced(function* ({ current, gathered: { run } }: ActionContext, action: ActionOf<"Enter">) {
-  const { failure, plan, reason, replaces, to } = action
+  const { failure, hadNoGpus = false, plan, reason, replaces, to } = action
   const { id, orgId, phase } = run
   const at = yield* Clock.currentTimeMillis
   const isEntered = yield* (yield* Runs).enter({
@@ -55,6 +55,7 @@ export const enter = Effect.fnUntraced(function* ({ current, gathered: { run } }
     reason,
     at,
     replaces,
+    hadNoGpus,
     ...(failure === null ? {} : { failure }),
     ...(plan === undefined ? {} : { plan })
   })

@@ -36,9 +36,17 @@ export type Action = Data.TaggedEnum<{
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
   /**
    * `replaces`: the serving revision gives its GPUs to the run. `plan`: the host class that the run takes when it
-   * leaves the queue, if its request allows several.
+   * leaves the queue, if its request allows several. `hadNoGpus`: the run returns to the queue from an attempt in which
+   * its pod never had a node, so that it lost nothing.
    */
-  Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean; readonly plan?: ServingPlan }
+  Enter: {
+    readonly to: Phase
+    readonly reason: string
+    readonly failure: NamedFailure | null
+    readonly replaces: boolean
+    readonly plan?: ServingPlan
+    readonly hadNoGpus?: true
+  }
   Activate: None
   /** Records a warning about the run as a Kubernetes event, once for each `about`. */
   RecordEvent: { readonly reason: string; readonly about: string; readonly message: string }

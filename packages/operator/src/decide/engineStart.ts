@@ -16,9 +16,17 @@ const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
 const isImageTrouble = (reason: string) =>
   neverPullable.has(reason) || reason === "ErrImagePull" || reason === "ImagePullBackOff" || reason === "ImageInspectError"
 
+/** Puts a run whose pod never had a node back into the queue. It lost no GPUs, however often that happens. */
+const returnUnplaced = (pod: ObservedPod, why: string): Decision =>
+  act(
+    why,
+    Action.RemovePod({ uid: pod.uid, force: pod.lost !== null }),
+    Action.Enter({ to: "queued", reason: why, failure: null, replaces: false, hadNoGpus: true })
+  )
+
 /**
- * Puts the run back into the queue, or fails it if that happened too often. The model is not at fault. A pod that Kueue
- * holds back again keeps its place.
+ * Puts the run back into the queue, or fails it if it lost its GPUs too often. The model is not at fault. A pod that
+ * Kueue holds back again keeps its place.
  */
 const requeue = (observation: Observation, why: string): Decision => {
   if (observation.run.requeues >= maxRequeues) {
@@ -45,6 +53,9 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
 
+/** The hint if the scheduler finds no node although the operator counts free GPUs. */
+const othersHoldGpus = "The operator counts free GPUs for it, but does not count those of pods in other namespaces (OPERATOR_COUNT_ALL_PODS)."
+
 /** Why the GPUs that were free when the pod was created are no longer free. */
 const lostPlace = ({ setAside, shortage }: Observation): string =>
   shortage !== null
@@ -56,21 +67,27 @@ const lostPlace = ({ setAside, shortage }: Observation): string =>
 /**
  * An unschedulable pod has not failed. An autoscaler may be adding a node, or the engine on its GPUs may be draining.
  */
-const unplaced = (observation: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
-  const { freeSlots, podClass, predecessorHolds, run } = observation
+const unplaced = (observation: EngineObservation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
+  const { freeSlots, pod, podClass, predecessorHolds, run } = observation
   if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has finished its requests and released its GPUs.`)
   if (podClass?.autoscaling === true) {
     const text = "No node can take the engine yet, but one may be on its way"
     return wait(`${text}: ${message}`, null, `${text}.`)
   }
   const patience = countedFrom(observation, since) + schedulingPatience
-  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(observation, lostPlace(observation))
-  return wait(`No node can take the engine yet: ${message}`, now < patience ? patience : null, "No node can take the engine yet.")
+  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return returnUnplaced(pod, lostPlace(observation))
+  const hint = now < patience || freeSlots < 1 || observation.countsAllPods ? "" : ` ${othersHoldGpus}`
+  return wait(`No node can take the engine yet: ${message}${hint}`, now < patience ? patience : null, "No node can take the engine yet.")
 }
 
 const beingDeleted: Rule = ({ pod }) => (pod.deleting ? leaving(pod) : null)
 
-const evicted: Rule = (observation) => (observation.pod.lost === null ? null : requeue(observation, `The engine was evicted: ${observation.pod.lost}.`))
+const evicted: Rule = (observation) => {
+  const { lost, scheduled } = observation.pod
+  if (lost === null) return null
+  const why = `The engine was evicted: ${lost}.`
+  return scheduled ? requeue(observation, why) : returnUnplaced(observation.pod, why)
+}
 
 const running: Rule = ({ pod }) => (pod.started ? enter("booting", "The engine's container runs.") : null)
 

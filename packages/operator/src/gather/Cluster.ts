@@ -1,8 +1,9 @@
 import { type KubeClient, type KubeError, Node, Reflector } from "@seatrial/kube"
-import { Effect, type Scope } from "effect"
+import { Effect, type Scope, Stream } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
 import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
+import { countOtherPods, watchOtherPods } from "./capacity/otherPods.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
 
@@ -18,6 +19,10 @@ export interface Cluster {
   readonly budgets: Reflector<WatchedBudget>
   /** The GPUs that nodes offer and pods take, kept current by the watches. */
   readonly ledger: GpuLedger
+  /** Whether the ledger counts the GPUs of pods in other namespaces. */
+  readonly countsAllPods: boolean
+  /** Emits after GPUs of pods in other namespaces have changed. */
+  readonly otherPods: Stream.Stream<void>
   /** Deleted pods in their last state, by uid. The consumer removes each pod that it has handled. */
   readonly gonePods: Map<string, WatchedPod>
 }
@@ -29,12 +34,13 @@ export const byNode = "node"
 const maxGonePods = 10_000
 
 /**
- * Starts the watches, and returns once each has its first list. GPUs of pods in other namespaces are invisible; the
- * scheduler reports them.
+ * Starts the watches, and returns once each has its first list. Without `countsAllPods`, the GPUs of pods in other
+ * namespaces are invisible, and only the scheduler reports that they are taken.
  */
 export const watchCluster = Effect.fnUntraced(function* (
   namespace: string,
-  otherNamespaces: ReadonlyArray<string>
+  otherNamespaces: ReadonlyArray<string>,
+  countsAllPods = false
 ): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
   const gonePods = new Map<string, WatchedPod>()
   const onGone = (pod: WatchedPod) => {
@@ -45,6 +51,8 @@ export const watchCluster = Effect.fnUntraced(function* (
     namespace,
     gonePods,
     ledger,
+    countsAllPods,
+    otherPods: countsAllPods ? yield* countOtherPods(ledger, watchOtherPods(namespace)) : Stream.never,
     deployments: yield* watchDeployments(namespace, otherNamespaces),
     pods: yield* Reflector.make(
       WatchedPod,

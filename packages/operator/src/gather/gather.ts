@@ -152,6 +152,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     outdated: isPodOutdated(run, pod, podClass, settings, merged),
     budget: yield* hasBudget(from, run, now),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
+    countsAllPods: cluster.countsAllPods,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     weights: observeWeights(run, podClass, settings),

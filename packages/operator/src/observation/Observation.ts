@@ -53,6 +53,8 @@ export interface Observation {
    * not count.
    */
   readonly freeSlots: number
+  /** Whether GPUs of pods in other namespaces count as taken. */
+  readonly countsAllPods: boolean
   /** Runs that wait for the same GPUs and go first. */
   readonly ahead: number
   /** Requested engines of this host class that have no node yet. */

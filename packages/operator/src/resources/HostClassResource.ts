@@ -181,7 +181,7 @@ export const HostClassStatus = Schema.Struct({
   nodes: optional(count("Nodes with the class's labels.")),
   openNodes: optional(count("Nodes among them that accept engines now: ready, not cordoned, and without a taint that the class does not tolerate.")),
   gpus: optional(count("GPUs of the open nodes.")),
-  freeGpus: optional(count("GPUs among them that no pod of the operator's namespace holds.")),
+  freeGpus: optional(count("GPUs among them that no pod of the operator's namespace holds. With OPERATOR_COUNT_ALL_PODS: that no pod holds.")),
   engines: optional(count("Engine pods of the class.")),
   models: optional(count("Models that serve or are being deployed on it.")),
   modelNames: optional(Schema.Array(Schema.String).annotate({ description: "Names of the first ten of these models." })),

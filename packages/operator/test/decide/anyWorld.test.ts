@@ -70,7 +70,7 @@ const obey = (observation: Observation, now: number): Observation => {
             phase: action.to,
             phaseSince: now,
             endedAt,
-            requeues: current.requeues + (requeued ? 1 : 0),
+            requeues: current.requeues + (requeued && action.hadNoGpus !== true ? 1 : 0),
             failure: action.failure,
             revision: requeued && current.revision !== null ? { ...current.revision, checks: null, measured: null, benchmark: null } : current.revision
           }

@@ -208,6 +208,25 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       0,
       "keep log, enter failed capacity_lost"
     ],
+    [
+      "did not exist if the pod never had a node: it queues again, however often",
+      observationOf("provisioning", { ...full, pod: unplaced }, { requeues: 3 }),
+      10 * minute,
+      "remove pod pod-1, enter queued"
+    ],
+    [
+      "nor if it was preempted before it had one",
+      observationOf("provisioning", { pod: { ...unplaced, unschedulable: null, lost: "Preempted" } }, { requeues: 3 }),
+      0,
+      "remove pod pod-1 by force, enter queued"
+    ],
+    [
+      "is not assumed while a node seems to have room: the pod waits for it, and the message names the cause",
+      observationOf("provisioning", { pod: unplaced }),
+      10 * minute,
+      "",
+      "No node can take the engine yet: 0/1 nodes The operator counts free GPUs for it, but does not count those of pods in other namespaces (OPERATOR_COUNT_ALL_PODS)."
+    ],
     ["in the trial is requested again, without a requeue", observationOf("checking", { pod: null }), 0, "EnsurePod"]
   ],
   "a roll-out without a spare GPU": [

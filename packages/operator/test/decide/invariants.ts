@@ -61,7 +61,7 @@ export const brokenInvariants = (observation: Observation, now: number, { action
   for (const action of actions) {
     switch (action._tag) {
       case "Enter":
-        hold(2, !isFinished(phase) && canEnter(phase, action.to, requeues), `enters ${action.to} after ${requeues} requeues`)
+        hold(2, !isFinished(phase) && canEnter(phase, action.to, action.hadNoGpus === true ? 0 : requeues), `enters ${action.to} after ${requeues} requeues`)
         hold(3, action.failure === null || !action.failure.text.includes(foreign), "answers an organization with the cluster's words")
         hold(6, action.to !== "measuring" || revision?.checks?.passed === true, "measures what has not passed its checks")
         hold(6, action.to !== "benchmarking" || revision?.measured !== null, "goes on without the engine's figures")

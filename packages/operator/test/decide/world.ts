@@ -44,6 +44,8 @@ export class World {
   leadingSince = 0
   readonly violations: Array<string> = []
   readonly phases: Array<Phase> = ["screening"]
+  /** Returns to the queue from attempts without GPUs. */
+  private unplaced = 0
   old: State
   next: State
   private pods = 0
@@ -232,7 +234,7 @@ export class World {
           if (!this.replace || !state.run.serve || state.fetch._tag === "Active") this.violations.push("replaced before all was tried")
           state.run = { ...state.run, replaces: true }
         }
-        this.move(state, action.to)
+        this.move(state, action.to, action.hadNoGpus === true)
     }
   }
 
@@ -242,13 +244,21 @@ export class World {
     return started && !ready && this.now >= since + podClass.bootDeadlineSeconds * 1_000
   }
 
-  private move(state: State, to: Phase): void {
+  private move(state: State, to: Phase, hadNoGpus = false): void {
     const from = state.run.phase
-    if (!canEnter(from, to, state.run.requeues)) this.violations.push(`${from} to ${to} after ${state.run.requeues} requeues`)
+    if (!hadNoGpus && !canEnter(from, to, state.run.requeues)) this.violations.push(`${from} to ${to} after ${state.run.requeues} requeues`)
     const requeued = fallsBack(from, to)
-    if (!requeued && !isFinished(to) && this.phases.filter((phase) => phase === to).length > state.run.requeues) this.violations.push(`${to} twice`)
+    if (hadNoGpus) this.unplaced++
+    if (!requeued && !isFinished(to) && this.phases.filter((phase) => phase === to).length > state.run.requeues + this.unplaced)
+      this.violations.push(`${to} twice`)
     this.phases.push(to)
-    state.run = { ...state.run, phase: to, phaseSince: this.now, requeues: state.run.requeues + (requeued ? 1 : 0), endedAt: isFinished(to) ? this.now : null }
+    state.run = {
+      ...state.run,
+      phase: to,
+      phaseSince: this.now,
+      requeues: state.run.requeues + (requeued && !hadNoGpus ? 1 : 0),
+      endedAt: isFinished(to) ? this.now : null
+    }
   }
 
   cancel(): void {

@@ -87,7 +87,9 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
         nodes: cacheOf<Node>().reflector,
         hostClasses: cacheOf<HostClassResource>().reflector,
         ledger: makeGpuLedger(),
-        gonePods: new Map()
+        gonePods: new Map(),
+        countsAllPods: false,
+        otherPods: Stream.never
       }
       const labels = { "seatrial.dev/role": "engine", "seatrial.dev/deployment": id, "seatrial.dev/organization": "failing" }
       const show = (ready: boolean) =>
@@ -215,7 +217,9 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             nodes: nodes.reflector,
             hostClasses: classes.reflector,
             ledger: makeGpuLedger(),
-            gonePods
+            gonePods,
+            countsAllPods: false,
+            otherPods: Stream.never
           }
           return makeHoldKeeper(cluster).pipe(Effect.provideService(GpuHolds, mortal))
         }

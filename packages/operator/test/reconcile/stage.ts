@@ -20,6 +20,7 @@ const settings = {
   requireFirstPurchase: true,
   failedCapability: "withdraw" as const,
   leaseSeconds: 15,
+  countAllPods: false,
   concurrency: 4,
   fetchImage: "seatrial:1",
   pullSecrets: [],

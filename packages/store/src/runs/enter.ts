@@ -39,10 +39,10 @@ const planChange = (sql: PgClient.PgClient, plan: ServingPlan, { at, auditId }: 
   ]
 }
 
-const changedColumns = (sql: PgClient.PgClient, { replaces, requeued, to }: { readonly to: Phase; readonly requeued: boolean; readonly replaces: boolean }) => [
+const changedColumns = (sql: PgClient.PgClient, { isLoss, replaces, to }: { readonly to: Phase; readonly isLoss: boolean; readonly replaces: boolean }) => [
   ...(isUnplaced(to) ? [] : [sql`placements = NULL`]),
   ...(replaces ? [sql`replaces = true`] : []),
-  ...(requeued ? [sql`requeues = d.requeues + 1`] : [])
+  ...(isLoss ? [sql`requeues = d.requeues + 1`] : [])
 ]
 
 const failureOf = (failure: Failure | undefined, reason: string) => ({
@@ -53,18 +53,19 @@ const failureOf = (failure: Failure | undefined, reason: string) => ({
 /** Moves one run if it is still in `from`, in one statement. */
 export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["enter"] => {
   const activate = activateRun(sql, ids)
-  return Effect.fn("Runs.enter")(function* ({ at: time, failure, from, id, orgId, plan, reason, replaces = false, to }) {
+  return Effect.fn("Runs.enter")(function* ({ at: time, failure, from, hadNoGpus = false, id, orgId, plan, reason, replaces = false, to }) {
     if (isFinished(from)) return false
     if (!canEnter(from, to)) return yield* Effect.die(new Error(`A run cannot go from ${from} to ${to}`))
     if (to === "activated") return yield* activate({ id, orgId, from })
     const at = new Date(time ?? (yield* Clock.currentTimeMillis))
     const requeued = fallsBack(from, to)
+    const isLoss = requeued && !hadNoGpus
     const rows = yield* transition(sql, {
       to,
       at,
       reason,
-      where: sql`${yield* leads(sql)} AND d.org_id = ${orgId} AND d.id = ${id} AND d.phase = ${from} AND d.requeues < ${requeued ? maxRequeues : maxRequeues + 1}`,
-      set: changedColumns(sql, { to, requeued, replaces }),
+      where: sql`${yield* leads(sql)} AND d.org_id = ${orgId} AND d.id = ${id} AND d.phase = ${from} AND d.requeues < ${isLoss ? maxRequeues : maxRequeues + 1}`,
+      set: changedColumns(sql, { to, isLoss, replaces }),
       ...(to === "failed" ? { failure: failureOf(failure, reason) } : {}),
       expressions: [
         ...(requeued ? [trialReset(sql, at)] : []),

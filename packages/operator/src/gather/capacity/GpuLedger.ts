@@ -6,7 +6,7 @@ import { type GpuUsage, makeGpuUsage } from "./GpuUsage.ts"
 import { makeNodeRoom } from "./NodeRoom.ts"
 import { accepts, hasLabels, offeredGpus } from "./nodeFit.ts"
 import { shortageOf } from "./nodeShortage.ts"
-import { takenBy } from "./takenGpus.ts"
+import { type Taken, takenBy } from "./takenGpus.ts"
 
 /** The capacity of a host class's nodes. */
 export interface Capacity {
@@ -89,7 +89,7 @@ const makeNodeQueries = ({ changes, nodes }: LedgerState) => {
 }
 
 /**
- * GPUs that nodes offer and pods of the namespace take, updated with each change, so that the cost of a query does not
+ * GPUs that nodes offer and pods take, updated with each change, so that the cost of a query does not
  * depend on their number. `except` names a pod that does not count. A pod that Kueue holds back takes nothing and is
  * not counted.
  */
@@ -115,6 +115,13 @@ export const makeGpuLedger = () => {
       changes.all++
       spoil(taken?.node)
       if (isPresent !== wasPresent) for (const notify of listeners) notify(name, isPresent)
+    },
+    /** The GPUs of a pod in another namespace; undefined if it holds none any more. `key`: `namespace/name`. */
+    setOther: (key: string, taken: Taken | undefined): void => {
+      spoil(usage.takenOf(key)?.node)
+      usage.set(key, taken)
+      changes.all++
+      spoil(taken?.node)
     },
     /** Registers a listener for pods that appear and go. */
     onPod: (notify: (pod: string, isPresent: boolean) => void): void => void listeners.push(notify),
