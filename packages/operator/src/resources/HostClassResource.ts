@@ -55,7 +55,7 @@ const PodSecurity = Schema.Struct({
   writableRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine may write to the root filesystem of its container. Default false." })),
   addCapabilities: optional(
     Schema.Array(Schema.String.check(Schema.isPattern(/^[A-Z][A-Z_]{0,62}$/u))).annotate({
-      description: "Linux capabilities to add after all are dropped, for example IPC_LOCK for RDMA."
+      description: "Linux capabilities to add after all are dropped, for example IPC_LOCK for RDMA. Requires runAsRoot: other users do not get them."
     })
   )
 }).annotate({ description: "Exceptions from the restricted Pod Security Standard that the engine needs. Default: none." })

@@ -169,6 +169,12 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
     holds: ({ spec }) => spec.queueName === undefined || (spec.rollout !== "replace" && spec.autoscaling !== true)
   },
   {
+    path: "spec.podSecurity",
+    rule: "!has(self.addCapabilities) || size(self.addCapabilities) == 0 || (has(self.runAsRoot) && self.runAsRoot)",
+    message: "podSecurity.addCapabilities requires runAsRoot: Kubernetes gives added capabilities to no process that does not run as root",
+    holds: ({ spec: { podSecurity } }) => (podSecurity?.addCapabilities ?? []).length === 0 || podSecurity?.runAsRoot === true
+  },
+  {
     path: "spec.weightsCache",
     rule: "!has(self.claimName) || (!has(self.storageClassName) && !has(self.sizeBytes))",
     message: "weightsCache.claimName cannot be combined with storageClassName and sizeBytes: a claim has its own size",

@@ -64,6 +64,13 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
     { ...small, queueName: "gpus", rollout: "replace" },
     "with queueName, Kueue decides which run gets GPUs: rollout replace and autoscaling cannot be used"
   ],
+  ["rule-root", { ...small, podSecurity: { runAsRoot: true, addCapabilities: ["IPC_LOCK"] } }, null],
+  ["rule-no-capability", { ...small, podSecurity: { addCapabilities: [] } }, null],
+  [
+    "rule-capability",
+    { ...small, podSecurity: { addCapabilities: ["IPC_LOCK"] } },
+    "podSecurity.addCapabilities requires runAsRoot: Kubernetes gives added capabilities to no process that does not run as root"
+  ],
   ["rule-copies", { ...small, weightsCache: { storageClassName: "local", sizeBytes: 2 ** 40 } }, null],
   ["rule-copies-claim", { ...small, weightsCache: { claimName: "node-weights", verify: "full" } }, null],
   [
