@@ -2,7 +2,7 @@ import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { ModelDeployment, type ModelDeploymentSpec, toSpecServing } from "../resources/ModelDeployment.ts"
 import { finalizer, objectName, organizationLabel } from "../resources/objectNames.ts"
-import { runLabels } from "./engineObjects.ts"
+import { runLabels, standardLabels } from "./engineObjects.ts"
 
 /** The place of a run's custom resource: its own, or the applied object. */
 export const resourcePlace = ({ applied, id }: Run, namespace: string): { readonly name: string; readonly namespace: string } =>
@@ -24,7 +24,9 @@ export const customResource = (run: Run, namespace: string): ModelDeployment & K
       : { ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}), ...specification }
   const metadata =
     run.applied === null
-      ? { labels: runLabels(run, "deployment") }
+      ? {
+          labels: { ...standardLabels({ id: run.id, component: "deployment", program: "seatrial-deployment", version: null }), ...runLabels(run, "deployment") }
+        }
       : { labels: { "app.kubernetes.io/managed-by": "seatrial", [organizationLabel]: run.orgSlug }, finalizers: [finalizer] }
   return {
     apiVersion: "seatrial.dev/v1alpha1",

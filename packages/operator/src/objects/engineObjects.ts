@@ -1,17 +1,55 @@
 import { createHash } from "node:crypto"
-import type { HostClass, Runtime } from "@seatrial/domain"
+import type { DeploymentId, HostClass, Runtime } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { deploymentLabel, objectName, organizationLabel, roleLabel } from "../resources/objectNames.ts"
 
-/** Labels of every object of a run. */
+/** Labels of every object of a run, by which Seatrial and its network policies select it. */
 export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Readonly<Record<string, string>> => ({
   "app.kubernetes.io/managed-by": "seatrial",
   [organizationLabel]: run.orgSlug,
   [deploymentLabel]: run.id,
   ...(role === "deployment" ? {} : { [roleLabel]: role })
 })
+
+/** The text as a label value: at most 63 characters, with a letter or digit at both ends. Null if nothing is left. */
+const labelValue = (text: string): string | null => {
+  const value = text
+    .replace(/[^A-Za-z0-9_.-]/gu, "-")
+    .slice(0, 63)
+    .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/gu, "")
+  return value === "" ? null : value
+}
+
+interface Described {
+  readonly id: DeploymentId
+  readonly component: "engine" | "download" | "deployment"
+  /** The program that runs: an engine, or Seatrial's own command. */
+  readonly program: string
+  /** The version of the program; null if it is not known. */
+  readonly version: string | null
+}
+
+/**
+ * The recommended labels of Kubernetes (kubernetes.io/docs/concepts/overview/working-with-objects/common-labels), in
+ * addition to those of `runLabels`. Nothing selects by them. The name is never `seatrial`, which the chart's network
+ * policies admit to Postgres.
+ */
+export const standardLabels = ({ component, id, program, version }: Described): Readonly<Record<string, string>> => {
+  const shownVersion = version === null ? null : labelValue(version)
+  return {
+    "app.kubernetes.io/name": program,
+    "app.kubernetes.io/instance": objectName(id),
+    "app.kubernetes.io/component": component,
+    "app.kubernetes.io/part-of": "seatrial",
+    ...(shownVersion === null ? {} : { "app.kubernetes.io/version": shownVersion })
+  }
+}
+
+/** The standard labels of an engine's pod and its disruption budget. */
+export const engineLabels = ({ id, revision }: Run) =>
+  standardLabels({ id, component: "engine", program: revision?.settings.runtime ?? "engine", version: revision?.engineVersion ?? null })
 
 /** The Pod Security standard `restricted`. */
 export const restrictedPod = { runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000, fsGroup: 2000, seccompProfile: { type: "RuntimeDefault" } }
@@ -29,7 +67,7 @@ export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
   const object = {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
-    metadata: { name: objectName(run.id), namespace, labels: runLabels(run, "engine") },
+    metadata: { name: objectName(run.id), namespace, labels: { ...engineLabels(run), ...runLabels(run, "engine") } },
     spec: {
       minAvailable: 1,
       unhealthyPodEvictionPolicy: "AlwaysAllow",

@@ -16,7 +16,7 @@ import {
 } from "../resources/objectNames.ts"
 import type { PodClass, VolumeOf } from "../resources/PodClass.ts"
 import { adapterPath, weightsMounts, weightsPath } from "../resources/weightFiles.ts"
-import { digestOf, imageOn, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
+import { digestOf, engineLabels, imageOn, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
 import { mergedFrom, mergedPath } from "./mergedWeights.ts"
 import { weightsFrom } from "./weightsCopy.ts"
 
@@ -237,7 +237,12 @@ export const enginePod = (input: EnginePodInput): KubeObject => {
     metadata: {
       name: enginePodName(run.id),
       namespace: settings.namespace,
-      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name, ...(queueName === null ? {} : { [queueLabel]: queueName }) },
+      labels: {
+        ...engineLabels(run),
+        ...runLabels(run, "engine"),
+        [hostClassLabel]: hostClass.name,
+        ...(queueName === null ? {} : { [queueLabel]: queueName })
+      },
       annotations: {
         [gpuPriceAnnotation]: hostClass.price_per_gpu_hour_micros,
         ...(run.traceparent === null ? {} : { [traceparentAnnotation]: run.traceparent }),

@@ -3,9 +3,10 @@ import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { audienceOf } from "../observation/audienceOf.ts"
+import { tagOf } from "../resources/imageDigest.ts"
 import { fetchContainer, fetchJobName, hubSecretName, madeFromAnnotation } from "../resources/objectNames.ts"
 import { weightsArguments } from "../resources/weightFiles.ts"
-import { digestOf, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
+import { digestOf, pullSecrets, restrictedContainer, restrictedPod, runLabels, standardLabels } from "./engineObjects.ts"
 
 interface FetchInput {
   readonly run: Run
@@ -18,9 +19,15 @@ interface FetchInput {
 
 const ownedBy = (owner: OwnerReference | null) => (owner === null ? {} : { ownerReferences: [owner] })
 
+/** The labels of a download's objects. The version is the tag of its image. */
+const downloadLabels = (run: Run, { fetchImage }: Pick<OperatorSettings, "fetchImage">) => ({
+  ...standardLabels({ id: run.id, component: "download", program: "seatrial-fetch", version: tagOf(fetchImage) }),
+  ...runLabels(run, "fetch")
+})
+
 /** The Secret that passes the hub token to the download. It has the same owner. */
 export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): Secret => ({
-  metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ...ownedBy(owner) },
+  metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: downloadLabels(run, settings), ...ownedBy(owner) },
   type: "Opaque",
   immutable: true,
   stringData: { token }
@@ -86,7 +93,7 @@ const downloadPod = (input: FetchInput, withToken: boolean) => {
  */
 export const fetchJob = (input: FetchInput, withToken: boolean): KubeObject => {
   const { owner, run, settings } = input
-  const labels = runLabels(run, "fetch")
+  const labels = downloadLabels(run, settings)
   const spec = {
     backoffLimit: 2,
     activeDeadlineSeconds: settings.fetchSeconds,
@@ -99,7 +106,9 @@ export const fetchJob = (input: FetchInput, withToken: boolean): KubeObject => {
     },
     template: { metadata: { labels }, spec: downloadPod(input, withToken) }
   }
-  const annotations = { [madeFromAnnotation]: digestOf(spec) }
+  // Labels for people do not make a running download outdated.
+  const made = { ...spec, template: { ...spec.template, metadata: { labels: runLabels(run, "fetch") } } }
+  const annotations = { [madeFromAnnotation]: digestOf(made) }
   const object = {
     apiVersion: "batch/v1",
     kind: "Job",

@@ -24,3 +24,6 @@ export const isPinned = (image: string): boolean => digestIn(image) !== null
 
 /** The same image by its digest, if that is known. */
 export const pinned = (image: string, digest: string | null): string => (digest === null || isPinned(image) ? image : `${untagged(image)}@${digest}`)
+
+/** The tag of the image; null if it has none. */
+export const tagOf = (image: string): string | null => /:([^/:]+)$/u.exec(image.replace(/@[^@]*$/u, ""))?.[1] ?? null
