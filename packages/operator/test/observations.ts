@@ -38,6 +38,7 @@ export const podClass: PodClass = {
   runtimeClassName: null,
   cpu: null,
   memoryBytes: null,
+  guaranteed: false,
   sharedMemoryBytes: 2 ** 30,
   scratch: { claimName: null, sizeBytes: null },
   compileCache: null,

