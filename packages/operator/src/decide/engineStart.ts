@@ -53,8 +53,9 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
 
-/** The hint if the scheduler finds no node although the operator counts free GPUs. */
-const othersHoldGpus = "The operator counts free GPUs for it, but does not count those of pods in other namespaces (OPERATOR_COUNT_ALL_PODS)."
+/** The hint if the scheduler finds no node although the operator counts free GPUs; empty if it counts none. */
+const uncountedGpus = ({ countsAllPods, freeSlots }: Observation): string =>
+  countsAllPods || freeSlots < 1 ? "" : " The operator counts free GPUs for it, but does not count those of pods in other namespaces (OPERATOR_COUNT_ALL_PODS)."
 
 /** Why the GPUs that were free when the pod was created are no longer free. */
 const lostPlace = ({ setAside, shortage }: Observation): string =>
@@ -76,8 +77,8 @@ const unplaced = (observation: EngineObservation, { message, since }: { readonly
   }
   const patience = countedFrom(observation, since) + schedulingPatience
   if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return returnUnplaced(pod, lostPlace(observation))
-  const hint = now < patience || freeSlots < 1 || observation.countsAllPods ? "" : ` ${othersHoldGpus}`
-  return wait(`No node can take the engine yet: ${message}${hint}`, now < patience ? patience : null, "No node can take the engine yet.")
+  const text = "No node can take the engine yet"
+  return now < patience ? wait(`${text}: ${message}`, patience, `${text}.`) : wait(`${text}: ${message}${uncountedGpus(observation)}`, null, `${text}.`)
 }
 
 const beingDeleted: Rule = ({ pod }) => (pod.deleting ? leaving(pod) : null)

@@ -58,6 +58,16 @@ const candidate = (observation: Observation, now: number): Decision => {
   return act("Verified. Its GPUs are free.", ...withdraw(observation), ...removePod(observation))
 }
 
+/** Whether a ready engine of another run has traffic, and why not. `engine`: how the message names it. */
+const trafficOfOther = (observation: Observation, engine: string, now: number): string => {
+  const reason = whyNoTraffic(observation, now)
+  if (reason === null) return `Serves with the engine of ${observation.run.engineRun}, which this run reuses.`
+  if (reason === "AnswersDiffer") return describeDifference(observation)
+  return withheld(observation) === null
+    ? `${engine} waits until a gateway has reached it.`
+    : `${engine} is not ready: its answers are compared with the verified ones.`
+}
+
 /** The state of an engine that this run serves with and another run owns. */
 const engineOfOther = (observation: Observation, now: number): string => {
   const { pod, podClass, run } = observation
@@ -70,12 +80,7 @@ const engineOfOther = (observation: Observation, now: number): string => {
   if (pod === null) return podClass === null ? classGone(observation) : `${engine} is not ready: it is being restarted.`
   if (pod.lost !== null) return `${engine} was evicted: ${pod.lost}. It is replaced.`
   if (!isUp(pod)) return `${engine} is not ready: ${whyNotReady(observation, pod)}`
-  const reason = whyNoTraffic(observation, now)
-  if (reason === null) return `Serves with the engine of ${run.engineRun}, which this run reuses.`
-  if (reason === "AnswersDiffer") return describeDifference(observation)
-  return withheld(observation) === null
-    ? `${engine} waits until a gateway has reached it.`
-    : `${engine} is not ready: its answers are compared with the verified ones.`
+  return trafficOfOther(observation, engine, now)
 }
 
 /** A run that reused a revision has no engine of its own. The earlier run owns the engine. */

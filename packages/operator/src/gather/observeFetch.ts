@@ -13,6 +13,8 @@ const unexplained: NamedFailure = {
   text: "The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
 }
 
+const exceeded: NamedFailure = { code: "download_failed", text: "The download did not end within its time limit." }
+
 /** The pod of a download whose log shows its progress. */
 export const fetchingPod = (pods: ReadonlyArray<WatchedPod>): WatchedPod | undefined =>
   pods.find((pod) => pod.status?.phase === "Running" && mainContainer(pod)?.state?.running !== undefined)
@@ -117,6 +119,20 @@ const endInRunningPod = (pods: ReadonlyArray<WatchedPod>) =>
     .map((pod) => mainContainer(pod)?.state?.terminated)
     .find((exit) => exit !== undefined)
 
+/** How a Job reports that the download ended; null while it is active. */
+const observeEnd = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): ObservedFetch | null => {
+  const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
+  const exit = endInRunningPod(pods)
+  if (holds("Complete") !== undefined || exit?.exitCode === 0) return ObservedFetch.Succeeded()
+  const failure = lastError(pods) ?? unexplained
+  if (exit !== undefined) return ObservedFetch.Failed({ failure, endedAt: millisOf(exit.finishedAt) })
+  const failed = holds("Failed")
+  if (failed === undefined) return null
+  const failedAt = latest(failed.lastTransitionTime)
+  const isLate = failure === unexplained && failed.reason === "DeadlineExceeded"
+  return ObservedFetch.Failed({ failure: isLate ? exceeded : failure, endedAt: failedAt === 0 ? null : countedAs(failedAt) })
+}
+
 /**
  * The state of the download Job. `pods`: the Job's pods. `log`: the end of the running pod's log. `outdated`: the
  * operator would create a different Job now.
@@ -130,25 +146,15 @@ export const observeFetch = (
 ): ObservedFetch => {
   if (job === undefined) return ObservedFetch.Absent()
   if (job.metadata.deletionTimestamp !== undefined) return ObservedFetch.Leaving()
+  const end = observeEnd(job, pods, countedAs)
+  if (end !== null) return end
   const reported = lastError(pods)
-  const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
-  const exit = endInRunningPod(pods)
-  if (holds("Complete") !== undefined || exit?.exitCode === 0) return ObservedFetch.Succeeded()
-  if (exit !== undefined) return ObservedFetch.Failed({ failure: reported ?? unexplained, endedAt: millisOf(exit.finishedAt) })
-  const failed = holds("Failed")
-  if (failed === undefined) {
-    const runsSince = latest(startOf(fetchingPod(pods)))
-    return ObservedFetch.Active({
-      obstacle: obstacleOf(job, pods, countedAs),
-      progress: readProgress(log),
-      ...(outdated ? { outdated } : {}),
-      ...(runsSince === 0 ? {} : { runsSince: countedAs(runsSince) }),
-      ...(reported === null ? {} : { lastFailure: reported })
-    })
-  }
-  const failedAt = latest(failed.lastTransitionTime)
-  const endedAt = failedAt === 0 ? null : countedAs(failedAt)
-  if (reported !== null) return ObservedFetch.Failed({ failure: reported, endedAt })
-  const late = failed.reason === "DeadlineExceeded"
-  return ObservedFetch.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained, endedAt })
+  const runsSince = latest(startOf(fetchingPod(pods)))
+  return ObservedFetch.Active({
+    obstacle: obstacleOf(job, pods, countedAs),
+    progress: readProgress(log),
+    ...(outdated ? { outdated } : {}),
+    ...(runsSince === 0 ? {} : { runsSince: countedAs(runsSince) }),
+    ...(reported === null ? {} : { lastFailure: reported })
+  })
 }
