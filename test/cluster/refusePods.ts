@@ -39,5 +39,5 @@ const policy = (namespace: string) => [
 export const refusals = (namespace: string) => [
   { name: "policy", objects: policy(namespace), says: "Every pod with GPUs needs the label cost-center." },
   { name: "quota", objects: [quota(0, namespace)], says: "exceeded quota: gpus" },
-  { name: "limits", objects: [limitRange(namespace)], says: "maximum memory usage per Container is 512Mi" }
+  { name: "limits", objects: [limitRange(namespace)], says: "must be less than or equal to memory limit of 512Mi" }
 ]

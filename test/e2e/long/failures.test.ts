@@ -44,6 +44,8 @@ const joinSilentNode = Effect.fnUntraced(function* (kube: KubeClient["Service"],
       gpuPool: silent.product,
       gpuCount: 1,
       gpuMemoryBytes: 2 ** 30,
+      // Less than the node has: the default would fit nowhere.
+      memoryBytes: 2 ** 27,
       nodeSelector: { "nvidia.com/gpu.product": silent.product },
       pricePerGpuHour: "200000",
       benchmarkSeconds: 1,
