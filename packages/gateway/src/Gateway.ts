@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from "node:http"
 import { Ids } from "@seatrial/domain"
+import { malformedHead } from "@seatrial/http"
 import { ApiKeys, DatabaseSchema, type Route, Routes } from "@seatrial/store"
 import { Clock, Context, Effect, FiberSet, Layer } from "effect"
 import { makeAdmit } from "./admit.ts"
@@ -15,7 +16,7 @@ import { Inference } from "./Inference.ts"
 import { ImageFetcher } from "./images/ImageFetcher.ts"
 import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
-import { codedByOldVersion, hostless } from "./malformedRequests.ts"
+import { malformedRefusal } from "./malformedRequests.ts"
 import { Observer } from "./observability/Observer.ts"
 import { makeOtherPaths } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
@@ -24,9 +25,6 @@ import { methodNotAllowed, notFound } from "./refusals.ts"
 import { Routing } from "./routing/Routing.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { LargeBodies } from "./vocabulary/LargeBodies.ts"
-
-/** Node joins repeated headers with a comma. */
-const isOneHost = (host: string | undefined) => host !== undefined && !host.includes(",")
 
 const answerReadiness = (response: ServerResponse, problem: string | null) =>
   response
@@ -98,8 +96,8 @@ const makeHandle = Effect.gen(function* () {
   return (exchange: Exchange) => {
     const { request, response } = exchange
     const path = pathOf(request.url)
-    if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return answerRefusal(exchange, "other", hostless)
-    if (request.httpVersion === "1.0" && request.headers["transfer-encoding"] !== undefined) return answerRefusal(exchange, "other", codedByOldVersion)
+    const malformed = malformedHead(request)
+    if (malformed !== null) return answerRefusal(exchange, "other", malformedRefusal(malformed))
     if (answerService(exchange, path, problem)) return
     const otherMethods = otherMethodsAt(path)
     if (otherMethods !== null) return handleOther(exchange, path, otherMethods)

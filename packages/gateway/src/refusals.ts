@@ -36,7 +36,6 @@ export const threadUnsupported = invalid("thread_unsupported_request")(
   "thread"
 )
 export const contextLengthExceeded = invalid("context_length_exceeded")
-export const headersTooLarge = refusal(431, "invalid_request_error", "headers_too_large")("The request line and headers are too large.")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
 const listedModels = "GET /v1/models lists your organization's models, named <organization>/<model>."

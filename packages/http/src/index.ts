@@ -1,2 +1,3 @@
 export * from "./chunkGuard.ts"
+export * from "./malformedRequests.ts"
 export * from "./scanJson.ts"

@@ -119,7 +119,7 @@ const partialRange = ({ headers }: Response, body: ReadableStream<Uint8Array>, f
 const openRange = async (send: Send, url: string, from: number, to: number | null, signal: AbortSignal): Promise<CountedRange> => {
   const { requests, response } = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)
   const { body } = response
-  if (body === null) throw unavailable("The model hub sends an empty answer.")
+  if (body === null) throw unavailable("The model hub sent an empty answer.")
   const range = response.status === 206 ? partialRange(response, body, from, to) : completeRange(response, body)
   if (range !== null) return { ...range, requests }
   await body.cancel()

@@ -1,8 +1,8 @@
+import { monotonicMillis, monotonicMillisUnsafe } from "@seatrial/domain"
 import { Clock, DateTime, Duration, Effect, Option, Random } from "effect"
 import { fenceWrites } from "./fenceWrites.ts"
 import { KubeClient } from "./KubeClient.ts"
 import { kubeMetrics } from "./metrics.ts"
-import { monotonicMillis } from "./monotonicMillis.ts"
 import { Lease } from "./resources.ts"
 
 export interface LeaseElectionOptions {
@@ -202,7 +202,7 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
     leadsUntil = until
   }
   const clock = yield* Clock.Clock
-  const fenced = fenceWrites(client, () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) < leadsUntil)
+  const fenced = fenceWrites(client, () => monotonicMillisUnsafe(clock) < leadsUntil)
 
   const term = Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {

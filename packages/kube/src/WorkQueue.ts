@@ -1,8 +1,8 @@
+import { monotonicMillis } from "@seatrial/domain"
 import { Cause, Duration, Effect, Exit, Option, Random, Schedule, type Scope } from "effect"
 import { type Entry, type KeySchedule, makeKeySchedule } from "./KeySchedule.ts"
 import { KubeError } from "./KubeError.ts"
 import { kubeMetrics } from "./metrics.ts"
-import { monotonicMillis } from "./monotonicMillis.ts"
 
 /** Work by key. At most one pass per key runs at a time. Keys that are added during their pass get one more pass. */
 export interface WorkQueue<K extends string = string> {

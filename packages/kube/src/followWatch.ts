@@ -1,8 +1,8 @@
+import { monotonicMillis } from "@seatrial/domain"
 import { Cause, Duration, Effect, Exit, Option, Random, Schema, Stream } from "effect"
 import { logUndecodable } from "./decodeObject.ts"
 import { fromStatusObject, KubeError } from "./KubeError.ts"
 import type { KubeSettings, KubeTransport } from "./KubeTransport.ts"
-import { monotonicMillis } from "./monotonicMillis.ts"
 import { type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
 import { WatchEvent } from "./WatchEvent.ts"
 

@@ -5,7 +5,6 @@ export { KubeError } from "./KubeError.ts"
 export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
 export { LeaseElection, type LeaseElectionOptions } from "./LeaseElection.ts"
 export { kubeMetrics } from "./metrics.ts"
-export { monotonicMillis } from "./monotonicMillis.ts"
 export { Reflector, type ReflectorOptions } from "./Reflector.ts"
 export {
   defineResource,

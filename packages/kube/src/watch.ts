@@ -1,10 +1,10 @@
+import { monotonicMillis } from "@seatrial/domain"
 import { Duration, Effect, Predicate, Random, Stream } from "effect"
 import { decoderOf } from "./decodeObject.ts"
 import { followWatch, type Watched, type WatchState } from "./followWatch.ts"
 import type { KubeError } from "./KubeError.ts"
 import type { KubeSettings, KubeTransport } from "./KubeTransport.ts"
 import { kubeMetrics } from "./metrics.ts"
-import { monotonicMillis } from "./monotonicMillis.ts"
 import type { KubeObject, Resource, Selection } from "./Resource.ts"
 import { type Unreadable, WatchEvent } from "./WatchEvent.ts"
 

@@ -1,5 +1,6 @@
 import type { DeploymentId, Phase } from "@seatrial/domain"
-import { monotonicMillis } from "@seatrial/kube"
+import { monotonicMillis } from "@seatrial/domain"
+
 import { Duration, Effect, Option, Schedule, type Scope } from "effect"
 import type { Decision } from "./decide/Decision.ts"
 import { operatorMetrics } from "./metrics.ts"

@@ -46,6 +46,12 @@ export const toBfloat16 = (value: number): number => {
   return (word + 0x7fff + ((word >>> 16) & 1)) >>> 16
 }
 
+/** One product of a scalar product. The index is always in range; the engine inlines the calls. */
+const term = (values: Float32Array, at: number, x: Float32Array, i: number) => (values[at] ?? 0) * (x[i] ?? 0)
+
+/** The same with values that are looked up by their bits. */
+const termOfBits = (bits: Uint16Array, table: Float32Array, at: number, x: Float32Array, i: number) => (table[bits[at] ?? 0] ?? 0) * (x[i] ?? 0)
+
 const dotFloat32 = (out: Float32Array, values: Float32Array, x: Float32Array, rows: number, columns: number) => {
   const unrolled = columns - (columns & 3)
   for (let row = 0; row < rows; row++) {
@@ -55,12 +61,12 @@ const dotFloat32 = (out: Float32Array, values: Float32Array, x: Float32Array, ro
     let c = 0
     let d = 0
     for (let i = 0; i < unrolled; i += 4) {
-      a += (values[base + i] ?? 0) * (x[i] ?? 0)
-      b += (values[base + i + 1] ?? 0) * (x[i + 1] ?? 0)
-      c += (values[base + i + 2] ?? 0) * (x[i + 2] ?? 0)
-      d += (values[base + i + 3] ?? 0) * (x[i + 3] ?? 0)
+      a += term(values, base + i, x, i)
+      b += term(values, base + i + 1, x, i + 1)
+      c += term(values, base + i + 2, x, i + 2)
+      d += term(values, base + i + 3, x, i + 3)
     }
-    for (let i = unrolled; i < columns; i++) a += (values[base + i] ?? 0) * (x[i] ?? 0)
+    for (let i = unrolled; i < columns; i++) a += term(values, base + i, x, i)
     out[row] = a + b + (c + d)
   }
 }
@@ -74,12 +80,12 @@ const dotBits = (out: Float32Array, bits: Uint16Array, table: Float32Array, x: F
     let c = 0
     let d = 0
     for (let i = 0; i < unrolled; i += 4) {
-      a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
-      b += (table[bits[base + i + 1] ?? 0] ?? 0) * (x[i + 1] ?? 0)
-      c += (table[bits[base + i + 2] ?? 0] ?? 0) * (x[i + 2] ?? 0)
-      d += (table[bits[base + i + 3] ?? 0] ?? 0) * (x[i + 3] ?? 0)
+      a += termOfBits(bits, table, base + i, x, i)
+      b += termOfBits(bits, table, base + i + 1, x, i + 1)
+      c += termOfBits(bits, table, base + i + 2, x, i + 2)
+      d += termOfBits(bits, table, base + i + 3, x, i + 3)
     }
-    for (let i = unrolled; i < columns; i++) a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
+    for (let i = unrolled; i < columns; i++) a += termOfBits(bits, table, base + i, x, i)
     out[row] = a + b + (c + d)
   }
 }

@@ -1,5 +1,7 @@
+import { IncomingMessage } from "node:http"
 import { Api, type ErrorObject } from "@seatrial/api"
 import type { RequestId } from "@seatrial/domain"
+import { type MalformedRequest, malformedHead } from "@seatrial/http"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi } from "effect/http-api"
 
@@ -47,14 +49,9 @@ export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerReq
   return error(405, "method_not_allowed", `This path accepts ${match.allow}.`, id, { allow: match.allow })
 }
 
-/** Why HTTP itself requires the request to be refused, or null. */
-export const faultOf = ({ headers, source }: HttpServerRequest.HttpServerRequest): string | null => {
-  if (!("httpVersion" in source)) return null
-  // Repeated headers are joined with commas.
-  if (source.httpVersion === "1.1" && (headers.host === undefined || headers.host.includes(","))) return "it must have exactly one Host header."
-  // RFC 9112, section 6.1: the framing of such a message is faulty, so the start of the next message is unknown.
-  return source.httpVersion === "1.0" && headers["transfer-encoding"] !== undefined ? "HTTP/1.0 has no Transfer-Encoding." : null
-}
+/** The error of a request that is not valid HTTP; null if it is. */
+export const malformedRequest = ({ source }: HttpServerRequest.HttpServerRequest): MalformedRequest | null =>
+  source instanceof IncomingMessage ? malformedHead(source) : null
 
-export const answerMalformed = (id: RequestId, fault: string): HttpServerResponse.HttpServerResponse =>
-  error(400, "invalid_parameter", `This is not a well-formed HTTP request: ${fault}`, id, { connection: "close" })
+export const answerMalformed = (id: RequestId, { code, message, status }: MalformedRequest): HttpServerResponse.HttpServerResponse =>
+  error(status, code, message, id, { connection: "close" })

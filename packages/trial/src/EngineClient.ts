@@ -1,8 +1,7 @@
-import { dataOfLine, reasoningOf } from "@seatrial/domain"
+import { dataOfLine, monotonicMillis, reasoningOf } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
-import { monotonicMillis } from "./monotonicMillis.ts"
 import { StreamCollector } from "./StreamCollector.ts"
 import { type EngineAddress, type SilenceWatch, watchSilence } from "./watchSilence.ts"
 

@@ -1,9 +1,9 @@
 import type { MetricSeries } from "@seatrial/domain"
+import { monotonicMillis } from "@seatrial/domain"
 import { Duration, Effect } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
 import { EngineUnreachable } from "./engineAnswers.ts"
 import { gauge } from "./gauge.ts"
-import { monotonicMillis } from "./monotonicMillis.ts"
 
 /** Time limit for reading the counters. A computing engine answers this in parallel. */
 const counterTimeout = Duration.seconds(5)

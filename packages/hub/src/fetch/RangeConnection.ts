@@ -1,25 +1,10 @@
-import type { LookupFunction, Socket } from "node:net"
+import type { Socket } from "node:net"
 import { HubUnavailable } from "../failures.ts"
 import { openTunnel, proxyFor } from "../proxy.ts"
 import { type Block, BlockBuffers } from "./BlockBuffers.ts"
 import { openSocket } from "./openSocket.ts"
-import { isHeader, lengthOf, parseHead, type ResponseHead } from "./ResponseHead.ts"
-
-export interface Transfer {
-  readonly url: URL
-  readonly headers: Readonly<Record<string, string>>
-  /** Resolves the host, if not every address is allowed. */
-  readonly lookup?: LookupFunction
-  /**
-   * Returns the number of wanted body bytes, at most the length in the head; null for none. If it throws, `get` rejects
-   * with the error.
-   */
-  readonly onHead: (head: ResponseHead) => number | null
-  /** Called with the body's bytes in order, one call at a time. It owns the bytes until it resolves. */
-  readonly write: (bytes: Uint8Array) => Promise<void>
-  /** Called with the number of bytes as they arrive from the network. */
-  readonly onReceived: (bytes: number) => void
-}
+import { isHeader, type ResponseHead } from "./ResponseHead.ts"
+import { countBody, type RunningTransfer, startTransfer, type Transfer, takeHead } from "./RunningTransfer.ts"
 
 /** A connection for consecutive requests. It is opened again if the last one has ended or had another destination. */
 export interface RangeConnection {
@@ -29,61 +14,8 @@ export interface RangeConnection {
   readonly close: (reason: Error) => void
 }
 
-const maxHeadBytes = 64 * 1024
-/** Maximum length of an unwanted body that is read to keep the connection. */
-const maxDrained = 64 * 1024
-
-interface Running {
-  readonly transfer: Transfer
-  /** Whether a reused connection has received no data for this request. */
-  stale: boolean
-  head: ResponseHead | null
-  /** Remaining bytes of the body, and whether they are wanted. */
-  left: number
-  wanted: boolean
-  /** Whether the connection can serve another request afterwards. */
-  reusable: boolean
-  ended: { readonly error: Error | null } | null
-  readonly settle: (error: Error | null) => void
-}
-
 const asError = (cause: unknown): Error => (cause instanceof Error ? cause : new Error(String(cause)))
 const endedEarly = () => new HubUnavailable({ message: "The model hub ended a file early." })
-
-/** Whether a connection can serve another request after this one. `wanted`: bytes of the body that are read. */
-const isReusable = (head: ResponseHead, length: number | null, wanted: number | null): boolean =>
-  length !== null && (wanted === length || (wanted === null && length <= maxDrained)) && head.headers.get("connection") !== "close"
-
-/** Parses the head at the start of a block if it is complete. Returns false if more data is needed. */
-const takeHead = (job: Running, block: Block): boolean => {
-  const at = block.bytes.subarray(block.start, block.end).indexOf("\r\n\r\n")
-  if (at === -1) {
-    if (block.end - block.start > maxHeadBytes) throw new HubUnavailable({ message: "The head of an answer of the model hub is too long." })
-    return false
-  }
-  const head = parseHead(block.bytes.toString("latin1", block.start, block.start + at))
-  block.start += at + 4
-  if (head.status < 200) return takeHead(job, block)
-  job.head = head
-  const length = lengthOf(head)
-  const wanted = job.transfer.onHead(head)
-  job.wanted = wanted !== null
-  job.reusable = isReusable(head, length, wanted)
-  job.left = wanted ?? (job.reusable ? (length ?? 0) : 0)
-  return true
-}
-
-/** Counts bytes of the body that arrived at the end of a block. Bytes after the body are ignored. */
-const countBody = (job: Running, block: Block, bytes: number): void => {
-  const received = Math.min(bytes, job.left)
-  if (received < bytes) {
-    block.end -= bytes - received
-    job.reusable = false
-  }
-  job.left -= received
-  job.transfer.onReceived(received)
-  if (!job.wanted) block.end = block.start
-}
 
 /**
  * Reads from the socket directly into reused buffers and writes them out while the next ones fill. The streams of
@@ -92,7 +24,7 @@ const countBody = (job: Running, block: Block, bytes: number): void => {
 class BufferedConnection implements RangeConnection {
   #socket: Socket | null = null
   #origin = ""
-  #running: Running | null = null
+  #running: RunningTransfer | null = null
   readonly #blocks = new BlockBuffers()
   #isWriting = false
 
@@ -100,19 +32,8 @@ class BufferedConnection implements RangeConnection {
     return new Promise((resolve, reject) => {
       if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
         return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
-      const job: Running = {
-        transfer,
-        stale: this.#socket !== null && this.#origin === transfer.url.origin,
-        head: null,
-        left: 0,
-        wanted: false,
-        reusable: false,
-        ended: null,
-        settle: (error) => {
-          if (error !== null || job.head === null) reject(error ?? new HubUnavailable({ message: "The model hub sends an empty answer." }))
-          else resolve(job.head)
-        }
-      }
+      const isReused = this.#socket !== null && this.#origin === transfer.url.origin
+      const job = startTransfer(transfer, isReused, resolve, reject)
       this.#running = job
       this.#send(job)
     })
@@ -129,7 +50,7 @@ class BufferedConnection implements RangeConnection {
     ending?.destroy()
   }
 
-  #end(job: Running, error: Error | null): void {
+  #end(job: RunningTransfer, error: Error | null): void {
     if (job.ended !== null || this.#running !== job) return
     job.ended = { error }
     if (error !== null || !job.reusable) this.#drop()
@@ -137,7 +58,7 @@ class BufferedConnection implements RangeConnection {
   }
 
   /** Hands the active buffer to the writer, or empties it if the body is not wanted. */
-  #passOn(job: Running): void {
+  #passOn(job: RunningTransfer): void {
     if (job.wanted) this.#blocks.seal()
     else this.#blocks.clear()
     void this.#flush()
@@ -159,7 +80,7 @@ class BufferedConnection implements RangeConnection {
   }
 
   /** Writes a buffer. Returns the failure, which ends the request, or null. */
-  async #writeOut(job: Running, block: Block): Promise<Error | null> {
+  async #writeOut(job: RunningTransfer, block: Block): Promise<Error | null> {
     try {
       await job.transfer.write(block.bytes.subarray(block.start, block.end))
       return null
@@ -171,7 +92,7 @@ class BufferedConnection implements RangeConnection {
     }
   }
 
-  #settle(job: Running, failure: Error | null): void {
+  #settle(job: RunningTransfer, failure: Error | null): void {
     if (job.ended === null || this.#running !== job) return
     this.#running = null
     this.#blocks.clear()
@@ -198,7 +119,7 @@ class BufferedConnection implements RangeConnection {
     return this.#takeBody(job, block, block.end - block.start)
   }
 
-  #takeBody(job: Running, block: Block, bytes: number): boolean {
+  #takeBody(job: RunningTransfer, block: Block, bytes: number): boolean {
     countBody(job, block, bytes)
     if (job.left === 0) {
       this.#end(job, null)
@@ -209,7 +130,7 @@ class BufferedConnection implements RangeConnection {
     return this.#blocks.hasFree
   }
 
-  #send(job: Running): void {
+  #send(job: RunningTransfer): void {
     const { url } = job.transfer
     if (this.#socket === null || this.#origin !== url.origin) {
       this.#drop()
@@ -258,7 +179,7 @@ class BufferedConnection implements RangeConnection {
   }
 
   /** Sends the request by a proxy after the tunnel is open. */
-  #sendByProxy(proxy: URL, job: Running): void {
+  #sendByProxy(proxy: URL, job: RunningTransfer): void {
     const { opened, raw } = openTunnel(proxy, job.transfer.url)
     this.#socket = raw
     opened.then(
@@ -291,7 +212,7 @@ class BufferedConnection implements RangeConnection {
     }
   }
 
-  #write(socket: Socket, { transfer: { headers, url } }: Running): void {
+  #write(socket: Socket, { transfer: { headers, url } }: RunningTransfer): void {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
     socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n${lines.join("")}\r\n`)
     socket.resume()

@@ -48,22 +48,29 @@ const formatFor = ({ dtype, name, shape }: StoredTensor, pair: LowRankPair) => {
   )
 }
 
+const exact = (value: number) => value
+
+/** Computes one row of B A. Each step is rounded by `round`. */
+const productRow = (sum: Float32Array | Float64Array, { a, b, input, rank }: LowRankPair, row: number, round: (value: number) => number): void => {
+  sum.fill(0)
+  for (let k = 0; k < rank; k++) {
+    const factor = b[row * rank + k] ?? 0
+    for (let i = 0; i < input; i++) sum[i] = (sum[i] ?? 0) + round(factor * (a[k * input + i] ?? 0))
+  }
+}
+
 /**
  * Adds a pair to rows and rounds each value once to the type of the weight. Uses single precision, as libraries do, and
  * double precision if the weight itself has single precision, whose last place a single-precision sum would miss.
  */
-const addTo = ({ bytes, first }: Rows, format: FloatFormat, { a, b, input, rank, scale }: LowRankPair): void => {
+const addTo = ({ bytes, first }: Rows, format: FloatFormat, pair: LowRankPair): void => {
+  const { input, scale } = pair
   const words = wordsOf(bytes, format)
   const own = format.bytes === 4
   const sum = own ? new Float64Array(input) : new Float32Array(input)
-  const round = own ? (value: number) => value : Math.fround
+  const round = own ? exact : Math.fround
   for (let row = 0; row * input < words.length; row++) {
-    sum.fill(0)
-    for (let k = 0; k < rank; k++) {
-      const factor = b[(first + row) * rank + k] ?? 0
-      // Each step is rounded to that precision.
-      for (let i = 0; i < input; i++) sum[i] = (sum[i] ?? 0) + round(factor * (a[k * input + i] ?? 0))
-    }
+    productRow(sum, pair, first + row, round)
     for (let i = 0; i < input; i++) {
       const at = row * input + i
       words[at] = format.encode(round(format.decode(words[at] ?? 0) + round(scale * (sum[i] ?? 0))))
@@ -117,17 +124,14 @@ export const mergeWeights = Effect.fn("mergeWeights")(
 )
 
 /** Counts the values of the rows within one unit in the last place of the values computed here, in double precision. */
-const within = (base: Rows, child: Uint8Array<ArrayBuffer>, format: FloatFormat, { a, b, input, rank, scale }: LowRankPair): number => {
+const within = (base: Rows, child: Uint8Array<ArrayBuffer>, format: FloatFormat, pair: LowRankPair): number => {
+  const { input, scale } = pair
   const words = wordsOf(base.bytes, format)
   const childWords = wordsOf(child, format)
   const sum = new Float64Array(input)
   let count = 0
   for (let row = 0; row * input < words.length; row++) {
-    sum.fill(0)
-    for (let k = 0; k < rank; k++) {
-      const factor = b[(base.first + row) * rank + k] ?? 0
-      for (let i = 0; i < input; i++) sum[i] = (sum[i] ?? 0) + factor * (a[k * input + i] ?? 0)
-    }
+    productRow(sum, pair, base.first + row, exact)
     for (let i = 0; i < input; i++) {
       const at = row * input + i
       const expected = format.encode(format.decode(words[at] ?? 0) + scale * (sum[i] ?? 0))

@@ -1,6 +1,6 @@
+import { monotonicMillis } from "@seatrial/domain"
 import { Effect } from "effect"
 import { gauge } from "../gauge.ts"
-import { monotonicMillis } from "../monotonicMillis.ts"
 import { promptTokens } from "../promptTokens.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"

@@ -1,7 +1,7 @@
 import type { OutputFingerprint } from "@seatrial/domain"
+import { monotonicMillis } from "@seatrial/domain"
 import { Effect, Fiber } from "effect"
 import { gauge } from "../gauge.ts"
-import { monotonicMillis } from "../monotonicMillis.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
 import { put, questionOf, type SuiteSubject } from "./SuiteSubject.ts"

@@ -1,7 +1,6 @@
-import { type Check, type CheckOutcome, type CheckReport, describeUnconfirmed, withdrawCapabilities } from "@seatrial/domain"
+import { type Check, type CheckOutcome, type CheckReport, describeUnconfirmed, monotonicMillis, withdrawCapabilities } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../engineAnswers.ts"
-import { monotonicMillis } from "../monotonicMillis.ts"
 import type { CheckClass, TrialCheck } from "./Check.ts"
 import { type Finding, maxDetailLength, outcomeOf, rowDetail } from "./finding.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"

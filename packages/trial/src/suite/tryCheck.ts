@@ -1,6 +1,6 @@
+import { monotonicMillis } from "@seatrial/domain"
 import { Data, Effect, Result } from "effect"
 import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
-import { monotonicMillis } from "../monotonicMillis.ts"
 import type { NotApplicable, TrialCheck } from "./Check.ts"
 import { Finding } from "./finding.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
