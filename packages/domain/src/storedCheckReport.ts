@@ -39,9 +39,48 @@ const upgraded = ({ checks, format: _, loaded_checksum: __, outcomes, ...report 
   }
 }
 
-/** A report as the database holds it, in any format. Decoding returns the current format. */
+/** An outcome as another version of the program may have stored it, with values that this version does not know. */
+const ForeignOutcome = Schema.Struct({
+  ...CheckOutcome.fields,
+  class: Schema.String,
+  outcome: Schema.String,
+  code: Schema.optionalKey(Schema.String),
+  cause: Schema.optionalKey(Schema.String)
+})
+const ForeignReport = Schema.Struct({ ...CheckReport.fields, outcomes: Schema.Array(ForeignOutcome) })
+
+const isClass = Schema.is(CheckOutcome.fields.class)
+const isOutcome = Schema.is(CheckOutcome.fields.outcome)
+const isCode = Schema.is(CheckOutcome.fields.code.schema)
+const isCause = Schema.is(CheckOutcome.fields.cause.schema)
+
+/**
+ * Replaces unknown values. The version that stored the report has decided whether it passed, so an unknown outcome
+ * never fails a report that passed. An unknown code or cause only loses its advice; `detail` says what happened.
+ */
+const knownOutcome = (passed: boolean, { cause, class: kind, code, outcome, ...rest }: typeof ForeignOutcome.Type): CheckOutcome => ({
+  ...rest,
+  class: isClass(kind) ? kind : "required",
+  outcome: isOutcome(outcome) ? outcome : passed ? "not_applicable" : "failed",
+  ...(isCode(code) ? { code } : {}),
+  ...(isCause(cause) ? { cause } : {})
+})
+
+/**
+ * A report as the database holds it, in any format and with values of any version. Decoding returns the current format.
+ * A release that changes `format` is preceded by one that reads it.
+ */
 export const StoredCheckReport = Schema.Union([
   CheckReport,
+  ForeignReport.pipe(
+    Schema.decodeTo(
+      Schema.toType(CheckReport),
+      SchemaTransformation.transform({
+        decode: ({ outcomes, ...report }): CheckReport => ({ ...report, outcomes: outcomes.map((each) => knownOutcome(report.passed, each)) }),
+        encode: (report): typeof ForeignReport.Type => report
+      })
+    )
+  ),
   FirstFormat.pipe(
     Schema.decodeTo(
       Schema.toType(CheckReport),

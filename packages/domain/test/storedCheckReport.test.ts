@@ -61,4 +61,19 @@ describe("stored check reports", () => {
     assert.strictEqual(JSON.stringify(decode(JSON.stringify(current))), JSON.stringify(current))
     assert.throws(() => decode(JSON.stringify({ ...current, format: 3 })))
   })
+
+  it.each([
+    [false, "failed"],
+    [true, "not_applicable"]
+  ] as const)("values of another version are read without changing whether the report passed: %s", (passed, outcome) => {
+    const report = { format: 2, suite: "s", suite_version: 99, passed, checks: [], fingerprints: [], fingerprint_card: null }
+    const stored = [
+      { name: "usage_exact", class: "required", outcome: "failed", code: "code_of_tomorrow", cause: "cause_of_tomorrow", detail: "3 of 4" },
+      { name: "needle", class: "class_of_tomorrow", outcome: "outcome_of_tomorrow", detail: "0 of 2" }
+    ]
+    assert.deepStrictEqual(decode(JSON.stringify({ ...report, outcomes: stored })).outcomes, [
+      { name: "usage_exact", class: "required", outcome: "failed", detail: "3 of 4" },
+      { name: "needle", class: "required", outcome, detail: "0 of 2" }
+    ])
+  })
 })

@@ -95,6 +95,11 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
       assert.deepInclude(earliest, { suite: "trial", suiteVersion: 1, loadedChecksum: "0123456789abcdef" })
       const observed = Option.getOrThrow(yield* runs.observe(first.id)).revision?.checks
       assert.deepInclude(observed, { format: 2, loaded_checksum: "0123456789abcdef" })
+      // A later version stored the failure of a check and of the run.
+      const strange = { ...checks, outcomes: [{ name: "usage_exact", class: "required", outcome: "failed", code: "code_of_tomorrow", detail: "3 of 4" }] }
+      yield* sql`UPDATE revisions SET checks = ${JSON.stringify(strange)}::text::jsonb WHERE org_id = ${caller.orgId} AND id = ${first.revision.id}`
+      const { revision } = Option.getOrThrow(yield* runs.observe(first.id))
+      assert.deepStrictEqual(revision?.checks?.outcomes, [{ name: "usage_exact", class: "required", outcome: "failed", detail: "3 of 4" }])
       // Another version may choose other kernels for quantized models.
       for (const [key, overrides] of [
         ["trials-f", { settings: { ...settings, kv_cache_dtype: "fp8" } }],

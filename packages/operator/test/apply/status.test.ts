@@ -275,6 +275,16 @@ describe("the status", () => {
     for (const { reason } of [...(failed.conditions ?? []), ...(away.conditions ?? [])]) assert.match(reason, /^[A-Z][A-Za-z]*$/)
   })
 
+  it("shows a failure of another version with its code and its text as stored", () => {
+    const failure = { code: "code_of_tomorrow", text: "It is too late." }
+    const status = statusOf({ ...input, run: { ...run, phase: "failed", failure }, message: "code_of_tomorrow: It is too late." })
+    assert.deepStrictEqual(status.failure, { code: "code_of_tomorrow", message: "It is too late." })
+    assert.deepInclude(
+      status.conditions?.find(({ type }) => type === "Failed"),
+      { status: "True", reason: "CodeOfTomorrow" }
+    )
+  })
+
   it("does not report the state of an earlier generation for a changed object", () => {
     const status = statusOf({ ...input, run: { ...serving, applied: applied(1) }, generation: 2 })
     assert.deepStrictEqual(conditionsOf(status), ["Ready True 1", "Activated True 1", "Failed False 1"])
