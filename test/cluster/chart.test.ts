@@ -248,12 +248,12 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const notes = (...args: ReadonlyArray<string>) =>
         plane.command("helm", ["install", "seatrial", chart, "--namespace", namespace, "--dry-run=client", "--set", "crds.check=false", ...args])
       const whole = yield* notes()
-      assert.match(whole, /exec deploy\/seatrial-server -- env SEATRIAL_ADMIN=\S+ seatrial admin orgs create acme\n/)
+      assert.match(whole, /exec deploy\/seatrial-server -- env SEATRIAL_ADMIN=\S+ seatrial admin orgs create acme --name Acme\n/)
       assert.notInclude(whole, "get secret")
       const own = yield* notes("--set", "database.programKeys.server=server-url", "--set", "database.key=owner-url")
       assert.notInclude(own, "-- env SEATRIAL_ADMIN")
       assert.include(own, `get secret seatrial-database -o go-template='{{index .data "owner-url" | base64decode}}' |`)
-      assert.include(own, "\n  admin orgs create acme\n")
+      assert.include(own, "\n  admin orgs create acme --name Acme\n")
       // The function is a shell's, and passes each argument on as it is.
       const shell = /^ {2}admin\(\) \{\n[\s\S]*?\n {2}\}$/mu.exec(own)?.[0] ?? ""
       const kubectl = 'kubectl() { case "$*" in *"get secret"*) printf postgres://owner;; *) while [ "$1" != -- ]; do shift; done; shift; "$@";; esac; }'

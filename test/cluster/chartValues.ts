@@ -6,12 +6,20 @@ export const chartValues: Readonly<Record<string, unknown>> = {
     server: {
       replicas: 5,
       env: { SERVER_HOST: "::", SERVER_MAX_BODY_BYTES: 1_048_576, SERVER_REQUIRE_FIRST_PURCHASE: false },
-      service: { type: "LoadBalancer", port: 443, annotations: { "example.com/internal": "true" } },
+      service: {
+        type: "LoadBalancer",
+        port: 443,
+        annotations: { "example.com/internal": "true" },
+        labels: { "example.com/team": "api" },
+        ipFamilyPolicy: "SingleStack"
+      },
       extraEnv: [{ name: "HTTPS_PROXY", valueFrom: { secretKeyRef: { name: "proxy", key: "url" } } }],
-      serviceAccount: { create: true, name: "api", annotations: { "example.com/role": "database" } },
+      serviceAccount: { create: true, name: "api", annotations: { "example.com/role": "database" }, labels: { "example.com/identity": "yes" } },
       nodeSelector: { pool: "api" },
       affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
       tolerations: [{ operator: "Exists" }],
+      topologySpreadConstraints: [{ topologyKey: "rack", maxSkew: 1, whenUnsatisfiable: "DoNotSchedule", minDomains: 2 }],
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 1 } },
       extraVolumes: [{ name: "certificates", configMap: { name: "certificates" } }],
       extraVolumeMounts: [{ name: "certificates", mountPath: "/etc/ssl/certs", readOnly: true }]
     },
@@ -46,7 +54,19 @@ export const chartValues: Readonly<Record<string, unknown>> = {
         volume: { ephemeral: { volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } } } } }
       }
     },
-    operator: { replicas: 3, leaseSeconds: 30, countAllPods: true, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
+    podDisruptionBudget: { minAvailable: "50%" },
+    hostAliases: [{ ip: "10.0.0.5", hostnames: ["hub.internal"] }],
+    dnsPolicy: "None",
+    dnsConfig: { nameservers: ["10.0.0.53"], searches: ["internal"], options: [{ name: "ndots", value: "2" }] },
+    revisionHistoryLimit: 0,
+    operator: {
+      strategy: { type: "Recreate" },
+      replicas: 3,
+      leaseSeconds: 30,
+      countAllPods: true,
+      fetchImage: "registry.example/fetch:1",
+      env: { OPERATOR_CONCURRENCY: 32 }
+    },
     weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },
     monitoring: {
       serviceMonitor: { enabled: true, interval: "1m", labels: { release: "prometheus" } },
@@ -130,6 +150,15 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ["gateway.autoscaling.cpuPercent=0", /'\/gateway\/autoscaling\/cpuPercent': minimum: got 0, want 1/],
   ["ingress.enabled=true", /ingress\.host must be set if ingress\.enabled is true/],
   ["httpRoute.enabled=true", /httpRoute\.parentRefs must name a Gateway/],
+  ["server.strategy.type=Rolling", /'\/server\/strategy\/type': value must be one of 'RollingUpdate', 'Recreate'/],
+  ["gateway.strategy.rollingUpdate.maxSurge=lots", /'\/gateway\/strategy\/rollingUpdate\/maxSurge'/],
+  ["operator.topologySpreadConstraints[0].topologyKey=zone", /'\/operator\/topologySpreadConstraints\/0': missing properties 'maxSkew', 'whenUnsatisfiable'/],
+  ["server.service.ipFamilyPolicy=Both", /'\/server\/service\/ipFamilyPolicy': value must be one of/],
+  ["server.service.ipFamilies={IPv5}", /'\/server\/service\/ipFamilies\/0': value must be one of 'IPv4', 'IPv6'/],
+  ["podDisruptionBudget.minAvailable=most", /'\/podDisruptionBudget\/minAvailable'/],
+  ["hostAliases[0].ip=hub", /'\/hostAliases\/0'/],
+  ["dnsPolicy=Host", /'\/dnsPolicy': value must be one of/],
+  ["revisionHistoryLimit=-1", /'\/revisionHistoryLimit': minimum: got -1, want 0/],
   ["logLevel=debug", /'\/logLevel': value must be one of 'Trace', 'Debug'/],
   ["affinity.nodes=1", /'\/affinity': additional properties 'nodes' not allowed/],
   ["organizations.own=Acme", /'\/organizations\/own': 'Acme' does not match/],

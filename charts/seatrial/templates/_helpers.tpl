@@ -165,7 +165,7 @@ capabilities:
 {{- end }}
 {{- end }}
 
-{{/* Where a program's pods go: its own values, or those of all programs; called with (list . "server"). */}}
+{{/* Where a program's pods go and how they resolve names: its own values, or those of all programs; called with (list . "server"). */}}
 {{- define "seatrial.placement" -}}
 {{- $values := (index . 0).Values -}}
 {{- $own := get $values (index . 1) | default dict -}}
@@ -181,6 +181,25 @@ priorityClassName: {{ . }}
 {{ $field }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+{{- with $values.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- range $field := list "dnsConfig" "hostAliases" }}
+{{- with get $values $field }}
+{{ $field }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* How a program's Deployment replaces its pods; called with (list . "server" "the chart's own strategy as YAML, or nothing"). */}}
+{{- define "seatrial.replacement" -}}
+{{- $values := (index . 0).Values -}}
+revisionHistoryLimit: {{ int $values.revisionHistoryLimit }}
+{{- with (get $values (index . 1)).strategy | default (index . 2 | fromYaml) }}
+strategy:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
@@ -202,6 +221,9 @@ metadata:
   namespace: {{ $root.Release.Namespace }}
   labels:
     {{- include "seatrial.labels" . | nindent 4 }}
+    {{- with $own.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   {{- with $own.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -214,7 +236,14 @@ automountServiceAccountToken: false
 {{- define "seatrial.spread" -}}
 {{- $root := index . 0 -}}
 {{- $selector := include "seatrial.selector" . -}}
-{{- if $root.Values.topologySpread.enabled }}
+{{- $own := (get $root.Values (index . 1)).topologySpreadConstraints -}}
+{{- if $own }}
+topologySpreadConstraints:
+  {{- range $own }}
+  {{- $given := hasKey . "labelSelector" | ternary dict (dict "labelSelector" (dict "matchLabels" ($selector | fromYaml))) }}
+  - {{- merge $given . | toYaml | nindent 4 }}
+  {{- end }}
+{{- else if $root.Values.topologySpread.enabled }}
 topologySpreadConstraints:
   {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - topologyKey: {{ . }}
@@ -244,4 +273,40 @@ livenessProbe:
   httpGet: { path: /healthz, port: {{ . }} }
   periodSeconds: 10
   timeoutSeconds: 3
+{{- end }}
+
+{{/* A Service of a program; called with (list . "server"). */}}
+{{- define "seatrial.service" -}}
+{{- $root := index . 0 -}}
+{{- $service := (get $root.Values (index . 1)).service -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "seatrial.name" $root }}-{{ index . 1 }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "seatrial.labels" . | nindent 4 }}
+    {{- with $service.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $service.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  type: {{ $service.type }}
+  {{- with $service.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+  {{- end }}
+  {{- with $service.ipFamilies }}
+  ipFamilies:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  selector:
+    {{- include "seatrial.selector" . | nindent 4 }}
+  ports:
+    - name: http
+      port: {{ $service.port }}
+      targetPort: http
+      protocol: TCP
 {{- end }}

@@ -58,7 +58,12 @@ const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTi
 const definition = ({ atomic, columns, description, listKeys, properties, resource, rules, shortName, singular }: Definition) => ({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
-  metadata: { name: `${resource.plural}.${resource.group}`, labels: { "app.kubernetes.io/part-of": "seatrial" } },
+  metadata: {
+    name: `${resource.plural}.${resource.group}`,
+    labels: { "app.kubernetes.io/part-of": "seatrial" },
+    // With a definition the API server deletes all its objects. Helm never deletes one; this is for Argo CD.
+    annotations: { "argocd.argoproj.io/sync-options": "Prune=false,Delete=false" }
+  },
   spec: {
     group: resource.group,
     scope: resource.namespaced ? "Namespaced" : "Cluster",

@@ -1,0 +1,91 @@
+import { execFileSync } from "node:child_process"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { parseAllDocuments } from "yaml"
+
+const root = join(import.meta.dirname, "../..")
+const programs = ["server", "gateway", "operator"] as const
+
+/** Every object of the chart with these values, as `Kind/name` and its fields. */
+const render = (values: unknown) => {
+  const args = ["template", "seatrial", join(root, "charts/seatrial"), "--namespace", "seatrial", "--values", "-"]
+  const rendered = execFileSync(join(root, "tools/bin/helm"), args, { input: JSON.stringify(values), encoding: "utf8", maxBuffer: 2 ** 26 })
+  const objects = parseAllDocuments(rendered).filter((document) => document.contents !== null)
+  return {
+    kinds: objects.map((document) => `${document.get("kind")}/${document.getIn(["metadata", "name"])}`),
+    read: (object: string, ...path: ReadonlyArray<string>): unknown => {
+      const [kind, name] = object.split("/")
+      const found = objects.find((document) => document.get("kind") === kind && document.getIn(["metadata", "name"]) === name)
+      assert.isDefined(found, object)
+      return Schema.decodeUnknownSync(Schema.Unknown)(path.reduce<unknown>((value, key) => Object(value)[key], found?.toJS()))
+    }
+  }
+}
+
+describe("with values for its pods the chart", () => {
+  it("replaces pods as *.strategy says, keeps revisionHistoryLimit ReplicaSets, and otherwise never has a pod too few", () => {
+    const usual = render({})
+    for (const program of ["server", "gateway"])
+      assert.deepStrictEqual(usual.read(`Deployment/seatrial-${program}`, "spec", "strategy"), { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } })
+    assert.isUndefined(usual.read("Deployment/seatrial-operator", "spec", "strategy"))
+    const strategy = { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 0 } }
+    const own = render({ revisionHistoryLimit: 2, server: { strategy }, gateway: { strategy }, operator: { strategy: { type: "Recreate" } } })
+    for (const program of programs) {
+      assert.deepStrictEqual(own.read(`Deployment/seatrial-${program}`, "spec", "strategy"), program === "operator" ? { type: "Recreate" } : strategy)
+      assert.strictEqual(own.read(`Deployment/seatrial-${program}`, "spec", "revisionHistoryLimit"), 2)
+    }
+  })
+
+  it("spreads pods by *.topologySpreadConstraints, which get the program's selector unless they have one", () => {
+    const constraint = { topologyKey: "rack", maxSkew: 2, whenUnsatisfiable: "DoNotSchedule" }
+    const labelSelector = { matchLabels: { team: "platform" } }
+    const { read } = render({ gateway: { topologySpreadConstraints: [constraint, { ...constraint, labelSelector }] } })
+    const spread = (program: string) => read(`Deployment/seatrial-${program}`, "spec", "template", "spec", "topologySpreadConstraints")
+    const matchLabels = { "app.kubernetes.io/name": "seatrial", "app.kubernetes.io/instance": "seatrial", "app.kubernetes.io/component": "gateway" }
+    assert.deepStrictEqual(spread("gateway"), [
+      { ...constraint, labelSelector: { matchLabels } },
+      { ...constraint, labelSelector }
+    ])
+    assert.isTrue(Array.isArray(spread("server")))
+  })
+
+  it("gives every pod of the release hostAliases and its DNS settings", () => {
+    const settings = { hostAliases: [{ ip: "10.0.0.5", hostnames: ["hub.internal"] }], dnsPolicy: "None", dnsConfig: { nameservers: ["10.0.0.53"] } }
+    const { kinds, read } = render({ ...settings, postgres: { embedded: { enabled: true } } })
+    const paths = {
+      Deployment: ["spec", "template"],
+      StatefulSet: ["spec", "template"],
+      Job: ["spec", "template"],
+      CronJob: ["spec", "jobTemplate", "spec", "template"],
+      Pod: []
+    }
+    const pods = kinds.flatMap((object) => Object.entries(paths).flatMap(([kind, path]) => (object.startsWith(`${kind}/`) ? [{ object, path }] : [])))
+    assert.isAtLeast(pods.length, 7)
+    for (const { object, path } of pods)
+      for (const [name, value] of Object.entries(settings)) assert.deepStrictEqual(read(object, ...path, "spec", name), value, `${object} ${name}`)
+  })
+
+  it("writes labels and IP families of Services, and labels of ServiceAccounts", () => {
+    const service = { labels: { "example.com/team": "platform" }, ipFamilyPolicy: "PreferDualStack", ipFamilies: ["IPv6", "IPv4"] }
+    const serviceAccount = { labels: { "example.com/identity": "yes" } }
+    const { read } = render({ server: { service, serviceAccount }, gateway: { service, serviceAccount }, operator: { serviceAccount } })
+    for (const program of programs) assert.strictEqual(read(`ServiceAccount/seatrial-${program}`, "metadata", "labels", "example.com/identity"), "yes")
+    for (const program of ["server", "gateway"]) {
+      assert.strictEqual(read(`Service/seatrial-${program}`, "metadata", "labels", "example.com/team"), "platform")
+      assert.strictEqual(read(`Service/seatrial-${program}`, "spec", "ipFamilyPolicy"), "PreferDualStack")
+      assert.deepStrictEqual(read(`Service/seatrial-${program}`, "spec", "ipFamilies"), ["IPv6", "IPv4"])
+    }
+    assert.isUndefined(render({}).read("Service/seatrial-server", "spec", "ipFamilies"))
+  })
+
+  it("limits drains by maxUnavailable, or by minAvailable instead", () => {
+    const budget = (podDisruptionBudget: unknown) => {
+      const { read } = render({ podDisruptionBudget })
+      return [read("PodDisruptionBudget/seatrial-gateway", "spec", "maxUnavailable"), read("PodDisruptionBudget/seatrial-gateway", "spec", "minAvailable")]
+    }
+    assert.deepStrictEqual(budget({}), [1, undefined])
+    assert.deepStrictEqual(budget({ maxUnavailable: "50%" }), ["50%", undefined])
+    assert.deepStrictEqual(budget({ minAvailable: 1 }), [undefined, 1])
+  })
+})
