@@ -50,7 +50,7 @@ export const openFaultStage = Effect.gen(function* () {
   const audit = followAudit(cluster.audit)
   const writes = Effect.map(audit, (entries) => entries.filter(isWrite).length)
   const preview = caller.call("POST", "/v1/deployment-previews", { source, serving })
-  yield* eventually("the operator has told of its host class", preview, ({ text }) => text.includes("derived"))
+  yield* eventually("the operator has reported its host class", preview, ({ text }) => text.includes("derived"))
   const before = yield* writes
   const served = yield* caller.finished((yield* caller.deploy({ source, serving })).id)
   if (served.status !== "activated") return yield* Effect.die(new Error(`nothing serves: ${served.failure_detail}. ${operator.output()}`))

@@ -94,7 +94,7 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     )
   }
 
-  it.effect("the server takes every manifest and sample", () =>
+  it.effect("the API server accepts every manifest and sample", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
       const samples = yield* Effect.promise(() => readdir(join(root, "k8s/samples")))
@@ -106,14 +106,14 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
-  it.effect("a value that is wrong is refused with its path and what is wrong with it", () =>
+  it.effect("an invalid value is refused with its path and the reason", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
       for (const [set, says] of wrongValues) assert.match(yield* refusal(plane, ["template", "seatrial", chart, "--set", set]), says, set)
     })
   )
 
-  it.effect("the only Secret that the chart makes is that of the gateways' salts, and none if one is named", () =>
+  it.effect("the chart creates only the Secret of the gateways' salts, and none if one is named", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
       const secrets = (...set: ReadonlyArray<string>) =>
@@ -289,7 +289,7 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
 const Closed = Schema.Struct({ type: Schema.Literal("object"), additionalProperties: Schema.Unknown })
 
 describe("values.schema.json", () => {
-  it("is closed: every object says what it may hold", async () => {
+  it("is closed: every object lists its members", async () => {
     const open: Array<string> = []
     const walk = (value: unknown, path: string): void => {
       if (typeof value !== "object" || value === null) return

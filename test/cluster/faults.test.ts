@@ -11,7 +11,7 @@ const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
 const rollouts = Number(process.env.SEATRIAL_FAULT_ROLLOUTS ?? 2)
 
 it.live(
-  "on a real control plane roll-outs survive the deaths of everything around them, and a leader that was stopped writes nothing once another leads; who asks meanwhile is always answered",
+  "on a real control plane roll-outs survive the end of every program, a stopped leader writes nothing after another one leads, and every request is answered",
   () =>
     Effect.gen(function* () {
       const draw = drawsOf(first)

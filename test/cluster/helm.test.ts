@@ -31,7 +31,7 @@ const Release = Schema.fromJsonString(
 )
 
 it.live(
-  "the chart is upgraded from the one before, serves a model, keeps API and model through upgrades with a new migration and with one that fails, and leaves data and custom resources when it goes",
+  "the chart is upgraded from the previous version, API and model survive an upgrade with a new migration and one that fails, and an uninstall keeps data and custom resources",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startHelmCluster({ migrations })
@@ -82,7 +82,7 @@ it.live(
       assert.strictEqual(commands.length, 4)
       yield* Effect.forEach(commands, ([, ...args]) => cluster.admin(...args))
       const { api, inference } = yield* cluster.caller("acme", "ada@acme.test")
-      yield* eventually("the operator has told the server of the host class", api.call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
+      yield* eventually("the operator has reported the host class", api.call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
         text.includes('"derived"')
       )
       const { id } = yield* api.deploy({ source, serving })

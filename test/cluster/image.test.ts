@@ -26,7 +26,7 @@ const settled = (url: string) =>
   )
 
 it.live(
-  "what the Containerfile installs runs every program as an account that may write nothing of it, and has no tool to build or test with",
+  "the image of the Containerfile runs every program as an account without write access to it, and has no build or test tools",
   () =>
     Effect.gen(function* () {
       const { folder, path } = yield* builtImage

@@ -11,7 +11,7 @@ const product = "Seatrial-Sim-Kept"
 const image = "ghcr.io/seatrial/reference-engine:0.1.0"
 
 it.live(
-  "on a real control plane what was verified serves on whatever its host class says by then, is not stopped for GPUs that cannot be had, and tells when it is away",
+  "on a real control plane a verified revision serves after changes of its host class, is not stopped for unavailable GPUs, and reports an outage",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
@@ -44,7 +44,7 @@ it.live(
       const before = yield* uid
       yield* kubectl("delete", "pod", engineOf(first.id), "--force", "--grace-period=0")
       yield* eventually(
-        "another engine is there",
+        "another engine has started",
         Effect.orElseSucceed(uid, () => before),
         (now) => now !== before && now !== ""
       )
@@ -53,8 +53,12 @@ it.live(
         `ghcr.io/seatrial/reference-engine@${engineDigest}`
       )
       yield* eventually("it answers", ask(caller, model), ({ status }) => status === 200)
-      const told = kubectl("get", "events", "-o", 'jsonpath={range .items[?(@.involvedObject.kind=="ModelDeployment")]}{.type} {.reason}{"\\n"}{end}')
-      yield* eventually("the outage is told of, and its end", told, (events) => events.includes("Warning EngineNotReady") && events.includes("Normal Serving"))
+      const recordedEvents = kubectl("get", "events", "-o", 'jsonpath={range .items[?(@.involvedObject.kind=="ModelDeployment")]}{.type} {.reason}{"\\n"}{end}')
+      yield* eventually(
+        "the outage and its end are reported",
+        recordedEvents,
+        (events) => events.includes("Warning EngineNotReady") && events.includes("Normal Serving")
+      )
       // The operator writes the status after the event.
       yield* eventually("it is shown as ready", kubectl("get", "mdep", objectOf(first.id)), (row) => /READY[\s\S]+activated\s+True/.test(row))
 
@@ -68,7 +72,7 @@ it.live(
       // Now it is, for an image that cannot be had; the class is corrected before the engine ever started, and the run goes on with that.
       yield* command("kubectl", ["uncordon", "kept-0"])
       yield* eventually(
-        "its image does not come",
+        "its image cannot be pulled",
         Effect.orElseSucceed(kubectl("get", "pod", engineOf(second.id), "-o", "jsonpath={.spec.containers[0].image}"), () => ""),
         (found) => found === "nowhere.example/never-tried:1"
       )

@@ -58,7 +58,7 @@ const Role = Schema.fromJsonString(
 )
 
 it.live(
-  "the operator does all that it does with the chart's permissions, uses every one of them, and is denied what any one of them allows once that is taken away",
+  "the chart's permissions suffice for the operator, and it needs each one of them",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startHelmCluster({ repositories: [spoiltRepository, gated] })
@@ -73,7 +73,7 @@ it.live(
       const { api } = yield* cluster.caller("acme", "ann@acme.test")
       const model = (repo: string, ref?: string) => ({ kind: "model_hub", repo, ...(ref === undefined ? {} : { ref }) })
       yield* eventually(
-        "the operator has told the server of the host classes",
+        "the server knows the host classes",
         api.call("POST", "/v1/deployment-previews", { source: model("test/gated"), serving: { ...serving, host_class: "queued" } }),
         ({ text }) => text.includes('"derived"')
       )
@@ -92,7 +92,7 @@ it.live(
       assert.deepStrictEqual([activated.status, activated.failure_detail], ["activated", null])
       yield* api.until(queued.id, "is queued", ({ status }) => status === "queued")
       yield* eventually(
-        "the pod in the queue is held back",
+        "the pod waits in the queue",
         kube.list(Pod, { namespace, labelSelector: "kueue.x-k8s.io/queue-name=gpus" }),
         (pods) => pods.length === 1
       )

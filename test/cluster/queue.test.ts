@@ -12,7 +12,7 @@ import { startProduct } from "./startProduct.ts"
 
 /** Kueue itself cannot be had here: the test stands in for it, by the objects and fields that Kueue uses. Its quota, order and preemption are not tried. */
 it.live(
-  "on a real control plane an engine of a queue is held back, says why in the queue's words, goes on once it is let go, queues again when it is evicted, and leaves nothing when its run is cancelled there",
+  "on a real control plane an engine waits in a Kueue queue with the queue's message, starts when it is admitted, waits again after an eviction, and leaves nothing if its run is cancelled",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster

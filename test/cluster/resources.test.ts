@@ -33,7 +33,7 @@ const verdict = (command: ControlPlane["command"], object: object, ...options: R
   )
 
 it.live(
-  "the API server refuses what the operator would, in the same words, and what was there before it is not changed into another",
+  "the API server refuses what the operator would refuse, with the same message, and fixed fields cannot change",
   () =>
     Effect.gen(function* () {
       const command = yield* definitions
@@ -200,7 +200,7 @@ const Audited = Schema.Struct({ data: Schema.Array(Schema.Struct({ actor_kind: S
 const Served = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
 it.live(
-  "what somebody applies goes through its trial to an answer, is changed and deleted, by kubectl alone",
+  "an applied model is tried, answers, and is changed and deleted with kubectl alone",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
@@ -297,7 +297,7 @@ it.live(
 )
 
 it.live(
-  "a definition, and with it every applied model, and a protected model that serves, are not deleted by accident, and are on purpose",
+  "definitions and protected serving models are deleted only with confirmation",
   () =>
     Effect.gen(function* () {
       const command = yield* definitions
@@ -335,7 +335,7 @@ it.live(
 )
 
 it.live(
-  "a host class that models use is not deleted by accident, and is on purpose",
+  "a used host class is deleted only with confirmation",
   () =>
     Effect.gen(function* () {
       const command = yield* definitions

@@ -42,7 +42,7 @@ const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string
 })
 
 it.live(
-  "on a real control plane a model is rolled out beside and in place of what serves, without a lost request, outlives its node, and goes while nobody asks for it",
+  "on a real control plane a roll-out next to or instead of the serving revision loses no request, a model survives its node, and an unused model releases its GPUs",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
@@ -105,12 +105,12 @@ it.live(
       // Its node dies: the engine starts on the other one, and the model is not blamed.
       yield* stopSecond
       yield* eventually(
-        "the node is silent",
+        "the node does not respond",
         kubectl("get", "node", "single-1", "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'),
         (status) => status === "Unknown"
       )
       yield* eventually(
-        "the engine has another node",
+        "the engine runs on another node",
         kubectl("get", "pods", "-l", `seatrial.dev/deployment=${second.id}`, "-o", "jsonpath={.items[*].spec.nodeName}"),
         (node) => node === "single-0"
       )

@@ -14,7 +14,7 @@ const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const phases = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"]
 
 it.live(
-  "on a real control plane a model goes from create to an answer, its pods placed by the scheduler, the operator with its own account, and one trace leads from the request to the pod",
+  "on a real control plane a model goes from create to an answer, with the scheduler and the operator's own account, and one trace links the request to the pod",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster

@@ -9,7 +9,7 @@ const patient = ["--wait", "--timeout", "8m"]
 const Models = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
 
 it.live(
-  "with a Postgres of its own the chart installs a system that serves the API, is upgraded, and finds its data again when that Postgres was replaced",
+  "with its own Postgres the chart installs a system that serves the API, survives an upgrade, and keeps its data if the Postgres pod is replaced",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startHelmCluster({ embedded: true })

@@ -149,6 +149,6 @@ export const makeDeaths = () => {
       next = planned.at
     },
     /** The writes at which one died since then, and how many there were. */
-    told: () => ({ killed: [...killed], writes: count })
+    report: () => ({ killed: [...killed], writes: count })
   }
 }

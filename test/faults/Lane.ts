@@ -162,7 +162,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         )
       )
       longestEndMillis = Math.max(longestEndMillis, performance.now() - diedAt)
-      say(`the operator died ${deaths.told().killed.at(-1) ?? ""}`)
+      say(`the operator died ${deaths.report().killed.at(-1) ?? ""}`)
       deaths.revive()
     }
   }).pipe(Effect.forkScoped)
@@ -170,7 +170,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
 
   const caller = makeCaller(state.address, state.api_key)
   const stranger = makeCaller(state.address, yield* Effect.provideContext(strangersKey, sql))
-  const ready = eventually("the operator has told of its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
+  const ready = eventually("the operator has reported its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
     text.includes("derived")
   )
   if (operates) yield* ready

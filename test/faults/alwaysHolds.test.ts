@@ -5,7 +5,7 @@ import { alwaysHolds } from "./alwaysHolds.ts"
 import { openLane } from "./Lane.ts"
 import { serveFirst } from "./serveFirst.ts"
 
-it.live("what must always hold is found out where it does not, whichever of it that is", () =>
+it.live("each violated invariant is reported", () =>
   Effect.gen(function* () {
     const lane = yield* openLane
     const { model, run } = yield* serveFirst(lane)
@@ -29,13 +29,13 @@ it.live("what must always hold is found out where it does not, whichever of it t
       `UPDATE deployment_phases SET reason = substr(reason, 9) WHERE deployment_id = '${run}' AND seq = 2`
     )
     yield* meanwhile(
-      "a prompt is kept",
+      "a prompt is stored",
       "UPDATE organizations SET name = 'What does a sea trial show?' WHERE slug = 'strangers'",
       "UPDATE organizations SET name = 'Strangers' WHERE slug = 'strangers'"
     )
     yield* meanwhile("an answered request was refused", end("refused"), end("completed"))
     yield* meanwhile(
-      "what serves was not tried",
+      "the serving revision was not tried",
       "UPDATE revisions SET engine_version = 'another' WHERE status = 'active'",
       "UPDATE revisions SET engine_version = (SELECT min(engine_version) FROM receipts) WHERE status = 'active'"
     )

@@ -1,9 +1,9 @@
 import { enginePodName, ModelDeployment } from "@seatrial/operator"
 import { Effect } from "effect"
 import type { Draw } from "./Draw.ts"
+import { decodeId } from "./expectedEnd.ts"
 import type { FaultRates } from "./FaultyServer.ts"
 import { type Lane, namespace } from "./Lane.ts"
-import { decodeId } from "./rightEnd.ts"
 
 /** Rates of a schedule's own: half of the faults do not appear at all. */
 export const someRates = (draw: Draw): FaultRates => {

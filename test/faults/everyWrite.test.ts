@@ -16,7 +16,7 @@ const most = 200
 const enough = 3
 
 it.live(
-  `operators killed before and after each of their writes, ${seeds} seeds from ${first}: the next one brings everything to its right end`,
+  `operators killed before and after each of their writes, ${seeds} seeds from ${first}: the next one finishes every run as expected`,
   () =>
     Effect.gen(function* () {
       const general = generalWrites.flatMap((what) =>

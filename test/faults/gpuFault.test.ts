@@ -4,12 +4,12 @@ import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Option } from "effect"
 import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { decodeId } from "./expectedEnd.ts"
 import { xid } from "./Kubelet.ts"
 import { namespace, openLane } from "./Lane.ts"
-import { decodeId } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
 
-it.live("a card that failed is told of to whoever looks at the deployment, in its node's words, and the engine comes back without the model being blamed", () =>
+it.live("a failed GPU is shown on the deployment with the message of its node, and the engine starts again without a fault of the model", () =>
   Effect.gen(function* () {
     const lane = yield* openLane
     const { kube, kubelet } = lane
@@ -17,13 +17,13 @@ it.live("a card that failed is told of to whoever looks at the deployment, in it
     const id = decodeId(run)
     const name = (yield* kubelet.nodeOf(enginePodName(id))) ?? ""
     yield* kubelet.failForGpu(enginePodName(id))
-    const told = yield* eventually(
-      "an event of the card",
+    const event = yield* eventually(
+      "an event for the GPU",
       Effect.map(patiently(kube.list(Event, { namespace })), (events) => events.find(({ reason }) => reason === "GpuFault")),
       (event) => event !== undefined
     )
-    assert.deepInclude(told, { type: "Warning", message: `Node/${name}: XIDError: ${xid.message}` })
-    assert.strictEqual(told?.involvedObject.name, objectName(id))
+    assert.deepInclude(event, { type: "Warning", message: `Node/${name}: XIDError: ${xid.message}` })
+    assert.strictEqual(event?.involvedObject.name, objectName(id))
     const after = yield* eventually(
       "a model that serves again",
       Effect.map(patiently(kube.get(ModelDeployment, objectName(id), namespace)), (resource) => Option.getOrThrow(resource).status),

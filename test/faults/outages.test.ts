@@ -5,8 +5,8 @@ import { ask } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
+import { decodeId, settled, shown } from "./expectedEnd.ts"
 import { type Lane, openLane } from "./Lane.ts"
-import { decodeId, settled, shown } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
 
 const outage = `${Number(process.env.SEATRIAL_FAULT_OUTAGE_SECONDS ?? 60)} seconds` as const
@@ -39,7 +39,7 @@ const lossesWhileServing = Effect.gen(function* () {
   const { model, run } = yield* serveFirst(lane)
   const pod = enginePodName(decodeId(run))
   const answers = eventually(
-    "it answers again",
+    "the model answers again",
     Effect.map(
       lane.caller.call("POST", "/v1/chat/completions", { model, messages: [{ role: "user", content: "Hands?" }], max_tokens: 4 }),
       ({ status }) => status
@@ -74,7 +74,7 @@ const lossesWhileServing = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 it.live(
-  `the API server away for ${outage}, Postgres away for ${outage}, and each way to lose an engine that serves`,
+  `the API server away for ${outage}, Postgres away for ${outage}, and each way to lose a serving engine: the model answers again`,
   () =>
     Effect.all(
       [awayInRollOut(({ faults }, away) => faults.setAway(away)), awayInRollOut(({ line }, away) => (away ? line.cut() : line.mend())), lossesWhileServing],

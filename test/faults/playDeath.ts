@@ -7,9 +7,9 @@ import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
 import { drawsOf } from "./Draw.ts"
 import { someRates } from "./disturbances.ts"
+import { decodeId, settled, shown } from "./expectedEnd.ts"
 import { noFaults } from "./FaultyServer.ts"
 import type { Lane } from "./Lane.ts"
-import { decodeId, settled, shown } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
 export interface Death {
@@ -87,7 +87,7 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   }
   yield* settled(lane, serving.run)
   if (story === rollOut) for (const id of runs) yield* shown(lane, id, "activated", id === serving.run)
-  const { killed } = deaths.told()
+  const { killed } = deaths.report()
   deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)

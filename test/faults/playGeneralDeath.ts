@@ -6,8 +6,8 @@ import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
+import { settled } from "./expectedEnd.ts"
 import type { Lane } from "./Lane.ts"
-import { settled } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
 /** Writes that are about no run. */
@@ -28,7 +28,7 @@ export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving
   const next = String(++price)
   yield* patiently(kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { pricePerGpuHour: next } }))
   const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 128 + (price % 880) } })
-  const { killed } = yield* eventually(`the operator dies of ${what}`, Effect.sync(deaths.told), (told) => told.killed.length > 0)
+  const { killed } = yield* eventually(`the operator dies of ${what}`, Effect.sync(deaths.report), (report) => report.killed.length > 0)
   assert.deepStrictEqual(killed, [`${made ? "after" : "before"} ${what}`])
   const died = Date.now()
   const ended = yield* caller.finished(id)

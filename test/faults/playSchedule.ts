@@ -9,9 +9,9 @@ import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, objectGone, removal, removeObject, runOfObject } from "./appliedObject.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
 import { type Disturbed, disturbances, someRates } from "./disturbances.ts"
+import { decodeId, settled, shown } from "./expectedEnd.ts"
 import { noFaults } from "./FaultyServer.ts"
 import { type Lane, namespace, source } from "./Lane.ts"
-import { decodeId, settled, shown } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
 /** What somebody does in a schedule. */

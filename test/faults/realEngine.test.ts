@@ -14,7 +14,7 @@ const rollOuts = Number(process.env.SEATRIAL_FAULT_REAL ?? 2)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
 
 it.live(
-  `${rollOuts} roll-outs from seed ${first} with engines that compute, their checks and node agents, while operators are killed: who asks is always answered`,
+  `${rollOuts} roll-outs from seed ${first} with engines that compute, their checks and node agents, while operators are killed: every request is answered`,
   () =>
     Effect.gen(function* () {
       const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway" })
@@ -30,7 +30,7 @@ it.live(
       })
       const operator = yield* Ref.make<ChildProgram>(yield* startOperator)
       yield* shortenBenchmark(kube)
-      yield* eventually("the operator has told of its host classes", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
+      yield* eventually("the operator has reported its host classes", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
         text.includes("derived")
       )
       const { id: initial, model_id } = yield* caller.deploy({ source, serving })

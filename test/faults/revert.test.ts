@@ -8,8 +8,8 @@ import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
+import { decodeId, settled, shown } from "./expectedEnd.ts"
 import { type Lane, namespace, openLane } from "./Lane.ts"
-import { decodeId, settled, shown } from "./rightEnd.ts"
 import { firstServing, serveFirst } from "./serveFirst.ts"
 
 const engineOf = ({ kube }: Lane, run: string) =>
@@ -61,7 +61,7 @@ const edited = (lane: Lane, name: string, every: number) =>
     const third = yield* runOfObject(lane, name, (run, phase) => ![first, second, ""].includes(run) && phase === "activated")
     kubelet.holdStarts(false)
     yield* wentBack(lane, [first, second, third])
-    const { killed } = deaths.told()
+    const { killed } = deaths.report()
     deaths.plan({ at: 0, made: false })
     if (every > 0) assert.isAbove(killed.length, 1)
     assert.strictEqual(yield* engineOf(lane, first), engine)
@@ -91,7 +91,7 @@ const cancelled = (lane: Lane) =>
   }).pipe(Effect.scoped)
 
 it.live(
-  "what is asked for goes back to what serves while another revision boots: what serves goes on without one failed request, and of the other nothing is left but its record",
+  "if the specification returns to the serving revision while another one boots, no request fails, and only the record of the other one remains",
   () =>
     Effect.gen(function* () {
       const lane = yield* openLane

@@ -27,7 +27,7 @@ const lane = (which: number) =>
   }).pipe(Effect.scoped)
 
 it.live(
-  `${count} schedules of faults from seed ${first}: every run comes to its right end, nothing is left over, and who asks is always answered`,
+  `${count} schedules of faults from seed ${first}: every run ends as expected, no object is left over, and every request is answered`,
   () =>
     Effect.gen(function* () {
       const failed = yield* Effect.forEach(

@@ -10,8 +10,8 @@ import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { openDatabaseLine } from "./DatabaseLine.ts"
 import { drawsOf } from "./Draw.ts"
+import { settled } from "./expectedEnd.ts"
 import { type Lane, namespace, openLaneWith } from "./Lane.ts"
-import { settled } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
 
 const changes = Number(process.env.SEATRIAL_FAULT_LEASES ?? 2)
@@ -71,7 +71,7 @@ const holderOf = ({ kube }: Lane) =>
   Effect.map(patiently(kube.get(Lease, "seatrial-operator", namespace)), (lease) => (lease._tag === "Some" ? (lease.value.spec?.holderIdentity ?? "") : ""))
 
 it.live(
-  `two operators and ${changes} changes of the leader from seed ${first}: one that was stopped or cut off and comes back writes nothing, and every phase is recorded once`,
+  `two operators and ${changes} changes of the leader from seed ${first}: an operator that was stopped or cut off writes nothing when it returns, and every phase is recorded once`,
   () =>
     Effect.gen(function* () {
       const lane = yield* openLaneWith({ operates: false })

@@ -166,7 +166,7 @@ export const operatorScale: Benchmark = {
     const passes = Effect.map(metrics, (all) =>
       sum(all.filter(({ labels, name }) => name === "seatrial_kube_pass_seconds_count" && labels.includes('"runs"')).map(({ value }) => value))
     )
-    yield* until("the operator has told of its host class", sql`SELECT name FROM host_classes`, (rows) => rows.length > 0, 100)
+    yield* until("the operator has reported its host class", sql`SELECT name FROM host_classes`, (rows) => rows.length > 0, 100)
 
     // Replaces the gateways: reports each new endpoint as reachable.
     yield* Effect.forkScoped(

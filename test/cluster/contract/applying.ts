@@ -19,7 +19,7 @@ const managers = (reply: Reply) => {
 
 /** Server-side apply: who owns what, conflicts, force. */
 export const applying: Behaviours = {
-  "makes what is not there, and again is no change": Effect.gen(function* () {
+  "creates a missing object, and a repetition changes nothing": Effect.gen(function* () {
     const { apply, configMaps } = yield* open
     const made = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
     assert.deepStrictEqual([made.status, at(made.body, "data"), managers(made)], [201, { a: "1" }, ["one Apply"]])
@@ -27,7 +27,7 @@ export const applying: Behaviours = {
     assert.deepStrictEqual([again.status, at(again.body, "metadata.resourceVersion")], [200, at(made.body, "metadata.resourceVersion")])
   }),
 
-  "keeps what others own, and takes away what it no longer says": Effect.gen(function* () {
+  "keeps fields of other managers, and removes its own fields that are no longer applied": Effect.gen(function* () {
     const { apply, configMaps, patch } = yield* open
     yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1", b: "2" }))
     yield* patch("merge", `${configMaps}/a`, { data: { other: "x" } })
@@ -35,7 +35,7 @@ export const applying: Behaviours = {
     assert.deepStrictEqual([at(next.body, "data"), managers(next)], [{ b: "2", other: "x" }, ["one Apply", "contract Update"]])
   }),
 
-  "of another's field is a conflict that names the manager and the field": Effect.gen(function* () {
+  "of another manager's field is a conflict that names the manager and the field": Effect.gen(function* () {
     const { apply, configMaps, get } = yield* open
     yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
     const refused = yield* apply(`${configMaps}/a`, "two", configMap("a", { a: "2" }))
@@ -53,7 +53,7 @@ export const applying: Behaviours = {
     assert.deepStrictEqual(at((yield* get(`${configMaps}/a`)).body, "data"), { a: "1" })
   }),
 
-  "of the same value is shared, and goes only when both let go": Effect.gen(function* () {
+  "of the same value shares the field, which is removed when both managers release it": Effect.gen(function* () {
     const { apply, configMaps } = yield* open
     yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
     const shared = yield* apply(`${configMaps}/a`, "two", configMap("a", { a: "1" }))
@@ -71,7 +71,7 @@ export const applying: Behaviours = {
     assert.deepStrictEqual([forced.status, at(forced.body, "data"), managers(forced)], [200, { a: "2" }, ["two Apply"]])
   }),
 
-  "with a version is held to it; with another uid it is refused": Effect.gen(function* () {
+  "with an outdated version or another UID is refused": Effect.gen(function* () {
     const { apply, configMaps, patch } = yield* open
     const made = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
     yield* patch("merge", `${configMaps}/a`, { data: { b: "2" } })
@@ -84,7 +84,7 @@ export const applying: Behaviours = {
     assert.deepStrictEqual([absent.status, at(absent.body, "reason")], [409, "Conflict"])
   }),
 
-  "says who applies, or is refused": Effect.gen(function* () {
+  "without a field manager is refused": Effect.gen(function* () {
     const { call, configMaps } = yield* open
     const type = "application/apply-patch+yaml"
     const nobody = yield* call("PATCH", `${configMaps}/a`, configMap("a"), { type })
@@ -95,7 +95,7 @@ export const applying: Behaviours = {
     assert.strictEqual(managed.status, 400)
   }),
 
-  "merges keyed lists by their keys, sets by their members, atomic values whole": Effect.gen(function* () {
+  "merges keyed lists by key and sets by member, and replaces atomic values": Effect.gen(function* () {
     const { apply, widgets } = yield* open
     const path = `${widgets}/lists`
     yield* apply(path, "one", widget("lists", { model: "abc", parts: [{ name: "a", n: 1 }], tags: ["x"], plain: [1], whole: { a: "1" } }))
@@ -133,7 +133,7 @@ export const applying: Behaviours = {
     )
   }),
 
-  "of a status is apart from the rest, with its own owner": Effect.gen(function* () {
+  "of a status has its own owner and changes nothing else": Effect.gen(function* () {
     const { apply, widgets } = yield* open
     const path = `${widgets}/status`
     yield* apply(path, "one", widget("status", { model: "abc" }))
@@ -155,7 +155,7 @@ export const applying: Behaviours = {
     assert.deepStrictEqual([stale.status, at(stale.body, "reason")], [409, "Conflict"])
   }),
 
-  "of a pod that has not changed is no change, whatever the server filled in": Effect.gen(function* () {
+  "of an unchanged pod changes nothing, although the server has set defaults": Effect.gen(function* () {
     const { apply, pods } = yield* open
     const wanted = pod(
       "filled",

@@ -15,7 +15,7 @@ const open = Effect.gen(function* () {
 
 /** What `kubectl` needs of a server to be of use. */
 export const commands: Behaviours = {
-  "kubectl apply validates, makes, changes and deletes": Effect.gen(function* () {
+  "kubectl apply validates, creates, changes and deletes": Effect.gen(function* () {
     const { kubectl } = yield* open
     const made = yield* kubectl(["apply", "--validate=strict", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
     assert.strictEqual(made.trim(), "widget.contract.dev/a created")
@@ -27,7 +27,7 @@ export const commands: Behaviours = {
     assert.match(gone, /^widget\.contract\.dev "a" deleted/)
   }),
 
-  "kubectl get shows the columns, more of them when wide": Effect.gen(function* () {
+  "kubectl get shows the columns, and more of them with -o wide": Effect.gen(function* () {
     const { kubectl } = yield* open
     yield* kubectl(["apply", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
     assert.match(yield* kubectl(["get", "widgets"]), /^NAME +PHASE +READY +AGE\na +[\dms]+\n$/)
@@ -46,7 +46,7 @@ export const commands: Behaviours = {
     assert.match(all, /enum: slow, fast/)
   }),
 
-  "kubectl describe tells of the object and its events": Effect.gen(function* () {
+  "kubectl describe shows the object and its events": Effect.gen(function* () {
     const { core, get, group, kubectl, namespace, post } = yield* open
     yield* kubectl(["apply", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
     const uid = at((yield* get(`${group("contract.dev/v1", "widgets")}/a`)).body, "metadata.uid")
@@ -57,7 +57,7 @@ export const commands: Behaviours = {
     assert.match(said, /Normal +Tested +.*It was\./)
   }),
 
-  "kubectl wait sees a condition come, and rollouts of pods": Effect.gen(function* () {
+  "kubectl wait returns when a condition becomes true or pods are deleted": Effect.gen(function* () {
     const { group, kubectl, patch, pods, post } = yield* open
     yield* kubectl(["apply", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
     const status = { conditions: [{ type: "Ready", status: "True" }] }

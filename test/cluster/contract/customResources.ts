@@ -85,27 +85,27 @@ export const customResources: Behaviours = {
     ])
   ),
 
-  "defaults are filled in, also within, and fields that no schema knows are dropped": Effect.gen(function* () {
+  "defaults are set at every level, and unknown fields are dropped": Effect.gen(function* () {
     const { post, widgets } = yield* open
     const made = yield* post(widgets, widget("filled", { model: "abc", odd: 1, free: { any: { thing: 1 } }, amount: "10%", empty: null }))
     assert.deepStrictEqual(at(made.body, "spec"), { model: "abc", size: 3, nested: { depth: 1 }, free: { any: { thing: 1 } }, amount: "10%", empty: null })
     assert.strictEqual(at(made.body, "metadata.generation"), 1)
   }),
 
-  "a null where none may be is taken for absent, and gets the default": Effect.gen(function* () {
+  "a null that the schema does not allow counts as absent and gets the default": Effect.gen(function* () {
     const { post, widgets } = yield* open
     const made = yield* post(widgets, widget("nulls", { model: "abc", size: null, mode: null }))
     assert.deepStrictEqual([made.status, at(made.body, "spec.size"), at(made.body, "spec.mode")], [201, 3, undefined])
   }),
 
-  "a field that no schema knows is refused where that is asked for": Effect.gen(function* () {
+  "an unknown field is refused if the request asks for strict validation": Effect.gen(function* () {
     const { call, widgets } = yield* open
     const strict = yield* call("POST", `${widgets}?fieldValidation=Strict`, widget("strict", { model: "abc", odd: 1, nested: { odd: 2 } }))
     assert.deepStrictEqual([strict.status, at(strict.body, "reason")], [400, "BadRequest"])
     assert.include(String(at(strict.body, "message")), 'strict decoding error: unknown field "spec.nested.odd", unknown field "spec.odd"')
   }),
 
-  "the status changes by its own path alone, and the generation counts changes of intent": Effect.gen(function* () {
+  "the status changes only by its own path, and the generation counts changes of the specification": Effect.gen(function* () {
     const { patch, post, put, widgets } = yield* open
     const made = yield* post(widgets, { ...widget("intent", { model: "abc" }), status: { phase: "Sneaked" } })
     assert.strictEqual(at(made.body, "status"), undefined)
@@ -122,7 +122,7 @@ export const customResources: Behaviours = {
     assert.deepStrictEqual([versionless.status, at(versionless.body, "details.causes.0.field")], [422, "metadata.resourceVersion"])
   }),
 
-  "a strategic merge patch is not for them": Effect.gen(function* () {
+  "a strategic merge patch is refused": Effect.gen(function* () {
     const { patch, post, widgets } = yield* open
     yield* post(widgets, widget("media", { model: "abc" }))
     const refused = yield* patch("strategic", `${widgets}/media`, {})
@@ -180,13 +180,13 @@ export const customResources: Behaviours = {
     assert.deepStrictEqual(at(schema, "x-kubernetes-group-version-kind"), [{ group: "contract.dev", kind: "Widget", version: "v1" }])
   }),
 
-  "a definition that cannot be one is refused": Effect.gen(function* () {
+  "an invalid definition is refused": Effect.gen(function* () {
     const { post } = yield* open
     const misnamed = yield* post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", { ...definition, metadata: { name: "other.contract.dev" } })
     assert.deepStrictEqual([misnamed.status, at(misnamed.body, "details.causes.0.field")], [422, "metadata.name"])
   }),
 
-  "a definition goes with its objects": Effect.gen(function* () {
+  "deleting a definition deletes its objects": Effect.gen(function* () {
     const { get, post, remove } = yield* open
     const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     const names = { plural: "gadgets", kind: "Gadget" }

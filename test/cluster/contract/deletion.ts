@@ -10,7 +10,7 @@ const gone = ({ status }: Reply) => status === 404
 
 /** Deletion: preconditions, grace, finalizers, and what goes with an owner. */
 export const deletion: Behaviours = {
-  "what is deleted is gone, and the answer names it": Effect.gen(function* () {
+  "a deleted object is gone, and the answer names it": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
     const made = yield* post(configMaps, configMap("plain"))
     const answer = yield* remove(`${configMaps}/plain`)
@@ -32,7 +32,7 @@ export const deletion: Behaviours = {
     assert.strictEqual((yield* remove(`${configMaps}/mine`, { preconditions: { uid: at(made.body, "metadata.uid") } })).status, 200)
   }),
 
-  "a finalizer holds it until it is taken off, and none is added meanwhile": Effect.gen(function* () {
+  "a finalizer delays the deletion until it is removed, and none can be added": Effect.gen(function* () {
     const { configMaps, get, patch, post, remove } = yield* openStage
     yield* post(configMaps, configMap("held", {}, { finalizers: ["example.dev/hold"] }))
     const held = yield* remove(`${configMaps}/held`)
@@ -49,7 +49,7 @@ export const deletion: Behaviours = {
     assert.strictEqual(unqualified.status, 422)
   }),
 
-  "a pod on a node has its grace period, which may be cut short; one without a node goes at once": Effect.gen(function* () {
+  "a pod on a node has a grace period, which a second delete can shorten; a pod without a node is deleted at once": Effect.gen(function* () {
     const { get, pods, post, remove } = yield* openStage
     yield* post("/api/v1/nodes", { metadata: { name: "contract-grace" } })
     yield* post(pods, pod("graceful", {}, { nodeName: "contract-grace", terminationGracePeriodSeconds: 300 }))
@@ -66,7 +66,7 @@ export const deletion: Behaviours = {
     assert.strictEqual((yield* get(`${pods}/unplaced`)).status, 404)
   }),
 
-  "dependents go after their owner, also through a chain": Effect.gen(function* () {
+  "dependents are deleted after their owner, also in a chain": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
     const first = yield* post(configMaps, configMap("first"))
     const second = yield* post(configMaps, configMap("second", {}, owner(first)))
@@ -76,7 +76,7 @@ export const deletion: Behaviours = {
     assert.strictEqual((yield* get(`${configMaps}/second`)).status, 404)
   }),
 
-  "an object whose owner was never there goes too; one with another owner left stays": Effect.gen(function* () {
+  "an object whose owner never existed is deleted; an object with a second owner stays": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
     const reference = { apiVersion: "v1", kind: "ConfigMap", name: "never", uid: "00000000-0000-4000-8000-000000000000" }
     yield* post(configMaps, configMap("absent", {}, { ownerReferences: [reference] }))
@@ -90,7 +90,7 @@ export const deletion: Behaviours = {
     assert.deepStrictEqual(each(at(kept.body, "metadata.ownerReferences"), "name"), ["two"])
   }),
 
-  "dependents stay where the owner orphans them": Effect.gen(function* () {
+  "dependents stay if the owner orphans them": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
     const keeper = yield* post(configMaps, configMap("keeper"))
     yield* post(configMaps, configMap("kept", {}, owner(keeper)))
@@ -101,7 +101,7 @@ export const deletion: Behaviours = {
     assert.deepStrictEqual([kept.status, at(kept.body, "metadata.ownerReferences")], [200, undefined])
   }),
 
-  "an owner that is deleted in the foreground goes last": Effect.gen(function* () {
+  "an owner that is deleted in the foreground is deleted last": Effect.gen(function* () {
     const { configMaps, get, patch, post, remove } = yield* openStage
     const front = yield* post(configMaps, configMap("front"))
     yield* post(configMaps, configMap("behind", {}, { ...owner(front, { blockOwnerDeletion: true }), finalizers: ["example.dev/hold"] }))
@@ -113,7 +113,7 @@ export const deletion: Behaviours = {
     yield* eventually(get(`${configMaps}/front`), gone)
   }),
 
-  "a namespace takes its content with it, and takes nothing in meanwhile": Effect.gen(function* () {
+  "a namespace is deleted with its content, and accepts no new objects": Effect.gen(function* () {
     const { configMaps, get, namespace, patch, post, remove } = yield* openStage
     yield* post(configMaps, configMap("inside", {}, { finalizers: ["example.dev/hold"] }))
     const answer = yield* remove(`/api/v1/namespaces/${namespace}`)
@@ -129,7 +129,7 @@ export const deletion: Behaviours = {
     assert.strictEqual((yield* remove("/api/v1/namespaces/default")).status, 403)
   }),
 
-  "options that exclude each other, or do not exist, are refused": Effect.gen(function* () {
+  "contradictory and unknown options are refused": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
     yield* post(configMaps, configMap("options"))
     const unknown = yield* remove(`${configMaps}/options`, { propagationPolicy: "Sideways" })

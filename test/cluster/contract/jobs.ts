@@ -77,7 +77,7 @@ export const jobs: Behaviours = {
     assert.isString(at(condition(ended, "Complete"), "lastTransitionTime"))
   }),
 
-  "a pod that fails is followed by another, until the limit is passed": Effect.gen(function* () {
+  "a failed pod is replaced until the limit is exceeded": Effect.gen(function* () {
     const { condition, exit, get, jobs, podNames, post, until } = yield* open
     yield* post(jobs, job("bad", { backoffLimit: 1 }))
     const [first = ""] = yield* podNames("bad", (names) => names.length === 1)
@@ -92,7 +92,7 @@ export const jobs: Behaviours = {
     )
   }),
 
-  "an exit code that a rule names fails it at once": Effect.gen(function* () {
+  "an exit code of a failure rule fails the Job at once": Effect.gen(function* () {
     const { condition, exit, jobs, podNames, post, until } = yield* open
     const podFailurePolicy = { rules: [{ action: "FailJob", onExitCodes: { containerName: "main", operator: "In", values: [42] } }] }
     yield* post(jobs, job("ruled", { backoffLimit: 6, podFailurePolicy }))
@@ -103,7 +103,7 @@ export const jobs: Behaviours = {
     assert.match(String(at(condition(ended, "Failed"), "message")), /^Container main for pod \S+ failed with exit code 42 matching FailJob rule at index 0$/)
   }),
 
-  "a disruption that a rule ignores does not count": Effect.gen(function* () {
+  "a disruption that a rule ignores is not counted": Effect.gen(function* () {
     const { get, jobs, patch, podNames, pods, post } = yield* open
     const podFailurePolicy = { rules: [{ action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }] }
     yield* post(jobs, job("ignored", { backoffLimit: 0, podFailurePolicy }))
@@ -115,7 +115,7 @@ export const jobs: Behaviours = {
     assert.deepStrictEqual([at(seen.body, "status.failed") ?? 0, each(at(seen.body, "status.conditions"), "type")], [0, []])
   }),
 
-  "its deadline fails it and takes its pods": Effect.gen(function* () {
+  "the deadline fails the Job and deletes its pods": Effect.gen(function* () {
     const { condition, jobs, podNames, post, until } = yield* open
     yield* post(jobs, job("late", { activeDeadlineSeconds: 1 }))
     const ended = yield* until("late", "Failed")
@@ -126,7 +126,7 @@ export const jobs: Behaviours = {
     yield* podNames("late", (names) => names.length === 0)
   }),
 
-  "its template does not change, and it restarts no pods always": Effect.gen(function* () {
+  "the template is immutable, and the restart policy Always is refused": Effect.gen(function* () {
     const { jobs, patch, post } = yield* open
     yield* post(jobs, job("fixed"))
     const changed = yield* patch("merge", `${jobs}/fixed`, { spec: { template: { spec: { containers: [{ name: "main", image: "other" }] } } } })
@@ -135,7 +135,7 @@ export const jobs: Behaviours = {
     assert.deepStrictEqual([always.status, at(always.body, "details.causes.0.field")], [422, "spec.template.spec.restartPolicy"])
   }),
 
-  "deleted in the background its pods go; deleted without a word they stay": Effect.gen(function* () {
+  "a background deletion deletes its pods; a deletion without a policy keeps them": Effect.gen(function* () {
     const { get, jobs, podNames, podsOf, post, remove } = yield* open
     yield* post(jobs, job("swept"))
     yield* podNames("swept", (names) => names.length === 1)
@@ -149,7 +149,7 @@ export const jobs: Behaviours = {
     assert.deepStrictEqual(each(at(left.body, "items"), "metadata.ownerReferences"), [undefined])
   }),
 
-  "a claim that is asked for is pending, and its size is told": Effect.gen(function* () {
+  "a new claim is pending and shows the requested size": Effect.gen(function* () {
     const { core, get, post } = yield* open
     const claim = {
       apiVersion: "v1",

@@ -7,7 +7,7 @@ const names = (value: Parameters<typeof at>[0]) => each(at(value, "items"), "met
 
 /** Lists: pages, selectors, versions. */
 export const lists: Behaviours = {
-  "pages together are the list, and each says how much is left": Effect.gen(function* () {
+  "the pages together are the list, and each reports the remaining number": Effect.gen(function* () {
     const { configMaps, get, post } = yield* openStage
     for (const name of ["a", "b", "c", "d", "e"]) yield* post(configMaps, configMap(name, {}, { labels: { page: "yes" } }))
     const seen: Array<unknown> = []
@@ -27,7 +27,7 @@ export const lists: Behaviours = {
     assert.match(String(at(first.body, "metadata.resourceVersion")), /^\d+$/)
   }),
 
-  "what comes after a page's token is of the first page's moment": Effect.gen(function* () {
+  "later pages show the state of the first page's version": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
     for (const name of ["a", "b", "c", "d"]) yield* post(configMaps, configMap(name, {}, { labels: { page: "yes" } }))
     const query = `${configMaps}?limit=2&labelSelector=page%3Dyes`
@@ -46,7 +46,7 @@ export const lists: Behaviours = {
     assert.strictEqual(at(second.body, "metadata.resourceVersion"), at(first.body, "metadata.resourceVersion"))
   }),
 
-  "a page's token that is too old is 410, and one that is none is 400": Effect.gen(function* () {
+  "an expired page token is answered with 410, an invalid one with 400": Effect.gen(function* () {
     const { configMaps, get, post } = yield* openStage
     for (const name of ["a", "b", "c"]) yield* post(configMaps, configMap(name))
     const { body } = yield* get(`${configMaps}?limit=1`)
@@ -58,7 +58,7 @@ export const lists: Behaviours = {
     assert.deepStrictEqual([garbage.status, at(garbage.body, "reason")], [400, "BadRequest"])
   }),
 
-  "labels choose by equality, sets and presence": Effect.gen(function* () {
+  "labels select by equality, sets and presence": Effect.gen(function* () {
     const { get, pods, post } = yield* openStage
     yield* post(pods, pod("a", { labels: { app: "x", tier: "1" } }))
     yield* post(pods, pod("b", { labels: { app: "y" } }))
@@ -74,7 +74,7 @@ export const lists: Behaviours = {
     assert.deepStrictEqual([wrong.status, at(wrong.body, "reason")], [400, "BadRequest"])
   }),
 
-  "fields choose by name, node and phase, and no others": Effect.gen(function* () {
+  "fields select by name, node and phase, and no others": Effect.gen(function* () {
     const { get, pods, post } = yield* openStage
     yield* post(pods, pod("a", {}, { nodeName: "contract-0" }))
     yield* post(pods, pod("b", {}, { schedulerName: "nobody" }))
@@ -85,7 +85,7 @@ export const lists: Behaviours = {
     assert.strictEqual((yield* get(`${pods}?fieldSelector=spec.volumes%3Dx`)).status, 400)
   }),
 
-  "a list of a version that is not there yet waits in vain": Effect.gen(function* () {
+  "a list of a future version times out": Effect.gen(function* () {
     const { configMaps, get } = yield* openStage
     const ahead = yield* get(`${configMaps}?resourceVersion=999999999&resourceVersionMatch=NotOlderThan&timeoutSeconds=1`)
     assert.deepStrictEqual([ahead.status, at(ahead.body, "reason")], [504, "Timeout"])

@@ -25,7 +25,7 @@ export const objects: Behaviours = {
     })
   }),
 
-  "what is not there is told by a Status with reason, code and details": Effect.gen(function* () {
+  "a missing object is answered with a Status with reason, code and details": Effect.gen(function* () {
     const { get, group, namespace } = yield* openStage
     const missing = yield* get(group("batch/v1", "jobs/none"))
     assert.strictEqual(missing.status, 404)
@@ -45,7 +45,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([lost.status, at(lost.body, "message")], [404, `namespaces "${namespace}-none" not found`])
   }),
 
-  "a name that cannot be one is refused, and says which field": Effect.gen(function* () {
+  "an invalid name is refused with the field": Effect.gen(function* () {
     const { configMaps, post } = yield* openStage
     const refused = yield* post(configMaps, configMap("Not_A_Name"))
     assert.deepStrictEqual(
@@ -61,7 +61,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([label.status, at(label.body, "details.causes.0.field")], [422, "metadata.labels"])
   }),
 
-  "a generated name has its prefix and another end each time": Effect.gen(function* () {
+  "a generated name has its prefix and a different suffix each time": Effect.gen(function* () {
     const { configMaps, post } = yield* openStage
     const names = yield* Effect.forEach([1, 2], () =>
       Effect.map(post(configMaps, { metadata: { generateName: "gen-" } }), ({ body }) => at(body, "metadata.name"))
@@ -97,7 +97,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([other.status, at(other.body, "reason")], [409, "Conflict"])
   }),
 
-  "a replacement without a version takes whatever is there": Effect.gen(function* () {
+  "a replacement without a version replaces any version": Effect.gen(function* () {
     const { configMaps, post, put } = yield* openStage
     yield* post(configMaps, configMap("blind", { a: "1" }))
     const replaced = yield* put(`${configMaps}/blind`, configMap("blind", { b: "2" }))
@@ -108,7 +108,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([misnamed.status, at(misnamed.body, "reason")], [400, "BadRequest"])
   }),
 
-  "a merge patch adds, replaces and takes away; with a version it is held to it": Effect.gen(function* () {
+  "a merge patch adds, replaces and removes; with an outdated version it is refused": Effect.gen(function* () {
     const { configMaps, patch, post } = yield* openStage
     const made = yield* post(configMaps, configMap("merged", { a: "1", b: "2" }))
     const merged = yield* patch("merge", `${configMaps}/merged`, { data: { a: null, c: "3" }, metadata: { labels: { x: "y" } } })
@@ -127,7 +127,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual(at(same.body, "metadata.resourceVersion"), at(made.body, "metadata.resourceVersion"))
   }),
 
-  "a JSON patch edits places, and a failed test in it changes nothing": Effect.gen(function* () {
+  "a JSON patch edits paths, and changes nothing if a test in it fails": Effect.gen(function* () {
     const { configMaps, patch, post } = yield* openStage
     yield* post(configMaps, configMap("places", { a: "1" }))
     const edited = yield* patch("json", `${configMaps}/places`, [
@@ -162,7 +162,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual(each(at(patched.body, "spec.containers"), "image"), ["one", "three"])
   }),
 
-  "a dry run answers as if, and stores nothing": Effect.gen(function* () {
+  "a dry run answers like a write and stores nothing": Effect.gen(function* () {
     const { configMaps, get, post } = yield* openStage
     const tried = yield* post(`${configMaps}?dryRun=All`, configMap("dry"))
     assert.strictEqual(tried.status, 201)
@@ -175,7 +175,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([other.status, at(other.body, "reason")], [400, "BadRequest"])
   }),
 
-  "a pod's spec changes only where it may, and its status only by its own path": Effect.gen(function* () {
+  "only mutable fields of a pod's spec change, and its status only by its own path": Effect.gen(function* () {
     const { patch, pods, post } = yield* openStage
     const made = yield* post(pods, pod("fixed"))
     assert.deepStrictEqual(
@@ -215,7 +215,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([unplaced.status, at(unplaced.body, "reason")], [404, "NotFound"])
   }),
 
-  "a secret's text is kept encoded, and its kind does not change": Effect.gen(function* () {
+  "a Secret's stringData is stored encoded, and its type is immutable": Effect.gen(function* () {
     const { core, patch, post } = yield* openStage
     const made = yield* post(core("secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name: "token" }, stringData: { a: "hf" } })
     assert.deepStrictEqual([at(made.body, "data"), at(made.body, "type"), at(made.body, "stringData")], [{ a: "aGY=" }, "Opaque", undefined])
@@ -223,7 +223,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([typed.status, at(typed.body, "details.causes.0.field")], [422, "type"])
   }),
 
-  "a lease is taken by who read it last": Effect.gen(function* () {
+  "a lease can be taken only with its latest version": Effect.gen(function* () {
     const { group, post, put } = yield* openStage
     const leases = group("coordination.k8s.io/v1", "leases")
     const lease = (holder: string, metadata: object = {}) => ({
@@ -248,7 +248,7 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([blind.status, at(blind.body, "details.causes.0.field")], [422, "metadata.resourceVersion"])
   }),
 
-  "an event is kept as it was made, under both of its groups": Effect.gen(function* () {
+  "an event is stored unchanged and readable in both API groups": Effect.gen(function* () {
     const { core, get, group, namespace, post } = yield* openStage
     const involvedObject = { kind: "Pod", namespace, name: "a", apiVersion: "v1" }
     const event = { metadata: { name: "told.1", namespace }, involvedObject, reason: "Tested", message: "It was.", type: "Normal", count: 1 }

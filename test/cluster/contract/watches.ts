@@ -9,7 +9,7 @@ const told = (events: ReadonlyArray<Parameters<typeof at>[0]>) => events.map((ev
 
 /** Watches: where they begin, what they tell, how they end. */
 export const watches: Behaviours = {
-  "from a version on every change is told once and in order, a removal with its own version": Effect.gen(function* () {
+  "from a version on, every change is sent once and in order, a removal with its own version": Effect.gen(function* () {
     const { configMaps, events, get, patch, post, remove } = yield* openStage
     const from = version((yield* get(configMaps)).body)
     const made = yield* post(configMaps, configMap("a", { n: "1" }, { labels: { w: "1" } }))
@@ -27,7 +27,7 @@ export const watches: Behaviours = {
     assert.deepStrictEqual([at(seen[3], "object.data"), at(seen[0], "object.kind"), at(seen[0], "object.apiVersion")], [{ n: "2" }, "ConfigMap", "v1"])
   }),
 
-  "without a version it begins with what is there": Effect.gen(function* () {
+  "without a version it begins with the existing objects": Effect.gen(function* () {
     const { configMaps, events, post } = yield* openStage
     yield* post(configMaps, configMap("a", {}, { labels: { w: "2" } }))
     const query = `${configMaps}?watch=true&labelSelector=w%3D2&timeoutSeconds=60`
@@ -35,7 +35,7 @@ export const watches: Behaviours = {
     assert.deepStrictEqual(told(yield* events(`${query}&resourceVersion=0`, 1)), ["ADDED a"])
   }),
 
-  "what comes under a selector is added, what leaves it is deleted": Effect.gen(function* () {
+  "an object that begins to match a selector is added, and one that stops matching is deleted": Effect.gen(function* () {
     const { events, get, patch, pods, post } = yield* openStage
     yield* post(pods, pod("a", { labels: { app: "x" } }, { schedulerName: "nobody" }))
     const from = version((yield* get(pods)).body)
@@ -51,7 +51,7 @@ export const watches: Behaviours = {
     assert.deepStrictEqual(told(field), ["ADDED a"])
   }),
 
-  "it ends after the seconds that were asked for, and a bookmark before that says how far it came": Effect.gen(function* () {
+  "it ends after the requested seconds, after a bookmark with the last version": Effect.gen(function* () {
     const { configMaps, events, get, post } = yield* openStage
     const from = version((yield* get(configMaps)).body)
     const made = yield* post(configMaps, configMap("a", {}, { labels: { w: "4" } }))
@@ -67,7 +67,7 @@ export const watches: Behaviours = {
     assert.deepStrictEqual(silent, [])
   }),
 
-  "what is there can be asked for first, its end marked by a bookmark": Effect.gen(function* () {
+  "the existing objects can be requested first, with a bookmark after them": Effect.gen(function* () {
     const { configMaps, events, post } = yield* openStage
     yield* post(configMaps, configMap("a", {}, { labels: { w: "3" } }))
     const query = "watch=true&labelSelector=w%3D3&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
@@ -99,7 +99,7 @@ export const watches: Behaviours = {
     assert.deepStrictEqual(told(yield* events(`${configMaps}?${query}`, 2)), ["ADDED b", "MODIFIED b"])
   }),
 
-  "a watch of tables tells rows": Effect.gen(function* () {
+  "a watch of tables sends rows": Effect.gen(function* () {
     const { events, get, pods, post } = yield* openStage
     const from = version((yield* get(pods)).body)
     yield* post(pods, pod("a"))

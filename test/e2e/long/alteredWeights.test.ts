@@ -47,7 +47,7 @@ it.live(
       killEngine(folder)
 
       const events = yield* eventually(
-        "it is told why the pod is replaced",
+        "the reason of the pod's replacement is reported",
         Effect.map(patiently(kube.list(Event, { namespace })), (events) => events.filter(({ reason }) => reason === "FingerprintsDiffer")),
         (events) => events.length > 0
       )

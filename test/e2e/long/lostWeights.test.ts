@@ -18,7 +18,7 @@ it.live(
     Effect.gen(function* () {
       const { folder, caller, kube } = yield* openSystem("sim-small")
       yield* eventually(
-        "the operator has told of its host classes",
+        "the operator has reported its host classes",
         caller.call("POST", "/v1/deployment-previews", { source, serving }),
         ({ status }) => status === 200
       )

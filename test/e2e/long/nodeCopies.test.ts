@@ -29,7 +29,7 @@ it.live(
       const keepCopies = (weightsCache: object) => kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { weightsCache } })
       yield* keepCopies({ claimName: "node-weights" })
       yield* eventually(
-        "the operator has told of its host classes",
+        "the operator has reported its host classes",
         caller.call("POST", "/v1/deployment-previews", { source, serving }),
         ({ status }) => status === 200
       )
@@ -72,7 +72,7 @@ it.live(
         /^does_not_fit: The files of seatrial\/tiny-chat are .*, and a node of sim-small has room for a copy of 1000 B \(1000 bytes\)\./
       )
       const shown = yield* eventually(
-        "the status says so",
+        "the status reports it",
         kube.get(ModelDeployment, tight.id.replace("_", "-"), namespace),
         (found) => Option.isSome(found) && found.value.status?.phase === "failed"
       )

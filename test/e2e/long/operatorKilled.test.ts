@@ -46,7 +46,7 @@ it.live(
 
       // An older run of the model waits for GPUs, so this run waits for that one.
       yield* cordon(true)
-      const first = eventually("the operator has told of its host classes", call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
+      const first = eventually("the operator has reported its host classes", call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
         text.includes("derived")
       )
       const older = yield* Effect.andThen(first, deploy({ source, serving }))

@@ -22,7 +22,7 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
   /** Whether no further `data` or `end` follows. */
   destroyed = false
   #flowing = false
-  #telling = false
+  #isNotifying = false
   #waiting: Array<Buffer> = []
   #size = 0
   readonly #source: AnswerSource
@@ -36,7 +36,7 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
   /** Adds the next part of the body. */
   push(bytes: Buffer) {
     if (this.destroyed || bytes.length === 0) return
-    if (this.#flowing && !this.#telling) {
+    if (this.#flowing && !this.#isNotifying) {
       this.emit("data", bytes)
       return
     }
@@ -48,7 +48,7 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
   /** The complete body was pushed. */
   finish() {
     this.complete = true
-    if (this.#flowing && !this.#telling) this.#end()
+    if (this.#flowing && !this.#isNotifying) this.#end()
   }
 
   /** The connection broke off. Buffered data is dropped. */
@@ -66,9 +66,9 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     if (this.#flowing || this.destroyed) return
     this.#flowing = true
     if (!this.complete) this.#source.resume()
-    if (this.#telling) return
-    this.#telling = true
-    process.nextTick(() => this.#tell())
+    if (this.#isNotifying) return
+    this.#isNotifying = true
+    process.nextTick(() => this.#notify())
   }
 
   /** Closes the connection, unless the body is complete. */
@@ -81,15 +81,15 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     process.nextTick(() => this.emit("close"))
   }
 
-  #tell() {
+  #notify() {
     for (let next = this.#waiting.shift(); next !== undefined && !this.destroyed; next = this.#waiting.shift()) {
       this.#size -= next.length
       this.emit("data", next)
       if (this.#flowing) continue
-      this.#telling = false
+      this.#isNotifying = false
       return
     }
-    this.#telling = false
+    this.#isNotifying = false
     if (this.complete && !this.destroyed) this.#end()
   }
 

@@ -71,28 +71,28 @@ describe("the benchmark", () => {
 
   it.live("does not reuse the prefix cache of an earlier run: its prompts are the same, with a new salt", () =>
     Effect.gen(function* () {
-      const asked: Array<typeof Asked.Type> = []
+      const requests: Array<typeof Asked.Type> = []
       const server = createServer((request, response) => {
         void text(request).then((body) => {
-          asked.push(decodeAsked(body))
+          requests.push(decodeAsked(body))
           response.writeHead(503).end()
         })
       })
       const { url } = yield* listenLocally(server)
       yield* runAt(url)
-      const first = asked.splice(0)
+      const first = requests.splice(0)
       yield* runAt(url)
       assert.deepStrictEqual(
-        asked.map(({ prompt }) => prompt),
+        requests.map(({ prompt }) => prompt),
         first.map(({ prompt }) => prompt)
       )
       const salts = (bodies: typeof first) => new Set(bodies.map(({ cache_salt }) => cache_salt))
-      assert.deepStrictEqual([salts(first).size, salts(asked).size, salts([...first, ...asked]).size], [1, 1, 2])
+      assert.deepStrictEqual([salts(first).size, salts(requests).size, salts([...first, ...requests]).size], [1, 1, 2])
     }).pipe(Effect.scoped)
   )
 
   /** An engine that sends the requested number of tokens, each after some milliseconds. */
-  const slowEngine = (waits: (token: number) => number, asked: (tokens: number) => void = () => {}) =>
+  const slowEngine = (waits: (token: number) => number, onRequest: (tokens: number) => void = () => {}) =>
     Effect.gen(function* () {
       const send = async (response: ServerResponse, tokens: number) => {
         response.writeHead(200, { "content-type": "text/event-stream" })
@@ -107,7 +107,7 @@ describe("the benchmark", () => {
       const server = createServer((request, response) => {
         void text(request).then((body) => {
           const { max_tokens } = decodeAsked(body)
-          asked(max_tokens)
+          onRequest(max_tokens)
           return send(response, max_tokens)
         })
       })
@@ -167,16 +167,16 @@ describe("the benchmark", () => {
 
   it.live("is preceded by a warm-up, alone and with all streams, which does not affect the figures", () =>
     Effect.gen(function* () {
-      const asked: Array<number> = []
+      const requests: Array<number> = []
       const url = yield* slowEngine(
         () => 1,
-        (tokens) => asked.push(tokens)
+        (tokens) => requests.push(tokens)
       )
       const benchmark = yield* runAt(url, { outputTokens: 40 })
       assert.isNull(benchmarkFault(benchmark))
-      assert.deepStrictEqual(asked.slice(0, 6), [40, 40, 32, 32, 32, 32])
+      assert.deepStrictEqual(requests.slice(0, 6), [40, 40, 32, 32, 32, 32])
       const counted = benchmark.steps.reduce((sum, { errors, figures, requests }) => sum + requests + errors + (figures?.unfinished ?? 0), 0)
-      assert.deepStrictEqual([counted, new Set(asked.slice(6)).size], [asked.length - 6, 1])
+      assert.deepStrictEqual([counted, new Set(requests.slice(6)).size], [requests.length - 6, 1])
     }).pipe(Effect.scoped)
   )
 

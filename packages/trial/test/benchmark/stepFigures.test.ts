@@ -14,10 +14,10 @@ describe("a distribution", () => {
     ["p99", 299]
   ] as const)("has its %s from %d values on, and no sooner", (name, least) => {
     assert.isNull(distributionOf(upTo(least - 1))[name])
-    const found = distributionOf(upTo(least))[name]
-    assert.strictEqual(found?.value, Math.ceil((Number(name.slice(1)) / 100) * least))
+    const quantile = distributionOf(upTo(least))[name]
+    assert.strictEqual(quantile?.value, Math.ceil((Number(name.slice(1)) / 100) * least))
     // The least sample that bounds it does so by its largest value.
-    assert.strictEqual(found?.high, least)
+    assert.strictEqual(quantile?.high, least)
   })
 
   it("is bounded by the ranks of the binomial tables", () => {
@@ -146,9 +146,9 @@ describe("the figures of a step", () => {
   })
 
   it("assume for an unfinished answer the tokens per chunk of the complete answers", () => {
-    const whole = answer(0, 0, 100, 40, 11, 4)
+    const completeAnswer = answer(0, 0, 100, 40, 11, 4)
     const cut: RequestRecord = { ...answer(1, 0, 100, 40, 11), outcome: "unfinished", tokens: 0 }
-    const { figures, output_tokens_per_s } = stepFigures({ ...step, concurrency: 2, records: [whole, cut], closedAt: 500 })
+    const { figures, output_tokens_per_s } = stepFigures({ ...step, concurrency: 2, records: [completeAnswer, cut], closedAt: 500 })
     // Ten chunks of each lie within 400 ms, of four tokens all.
     assert.strictEqual(output_tokens_per_s, 200)
     assert.deepStrictEqual(figures?.blocks.tokens_per_s, [240, 160, 240, 160])

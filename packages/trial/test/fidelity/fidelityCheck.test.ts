@@ -18,7 +18,7 @@ const askedOf = Schema.decodeUnknownSync(
 
 /** An engine that answers each item by the model's name and the item's place. */
 const answering = (answer: (model: string, at: number) => string, items: ReadonlyArray<{ readonly question: string }>, thinks = false) => {
-  const asked: Array<string> = []
+  const requestedModels: Array<string> = []
   const quiet = new Set<boolean>()
   const salts = new Set<string>()
   const wrap = (client: EngineClient): EngineClient => ({
@@ -26,17 +26,17 @@ const answering = (answer: (model: string, at: number) => string, items: Readonl
     ask: (_, body) => {
       const { cache_salt, chat_template_kwargs, messages, model } = askedOf(body)
       salts.add(cache_salt)
-      asked.push(model)
+      requestedModels.push(model)
       quiet.add(chat_template_kwargs?.enable_thinking === false)
-      const said = answer(
+      const answerText = answer(
         model,
         items.findIndex(({ question }) => question === messages[0]?.content)
       )
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
-      return Effect.succeed({ content: thinks ? "" : said, reasoning: thinks ? said : "", finishReason: "stop", usage, message: {} })
+      return Effect.succeed({ content: thinks ? "" : answerText, reasoning: thinks ? answerText : "", finishReason: "stop", usage, message: {} })
     }
   })
-  return { asked, quiet, salts, wrap }
+  return { requestedModels, quiet, salts, wrap }
 }
 
 const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true, scores: null }
@@ -45,11 +45,11 @@ const base = (at: number) => `base ${at}`
 
 const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000, thinks = false, agreement = merged.merged) {
   const items = itemsFor(parameters)
-  const { asked, quiet, salts, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items, thinks)
+  const { requestedModels, quiet, salts, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items, thinks)
   const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base", parameters, salt: "of this run" })
   const repository = { ...subject.repository, thinking: { thinks, toggle: thinks } }
-  const kept: Array<unknown> = []
-  const row = fidelityCheck((fidelity) => kept.push(fidelity))
+  const reports: Array<unknown> = []
+  const row = fidelityCheck((fidelity) => reports.push(fidelity))
   const result = yield* Effect.result(
     row.run({
       ...subject,
@@ -58,32 +58,35 @@ const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, pa
       merged: { ...merged, merged: agreement, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
     })
   )
-  const said = Result.isSuccess(result)
+  const verdictText = Result.isSuccess(result)
     ? result.success
     : result.failure._tag === "Unexpected"
       ? `${result.failure.code}: ${result.failure.detail}`
       : result.failure._tag
-  return { said, asked, kept, quiet: [...quiet], salts: [...salts] }
+  return { verdictText, requestedModels, reports, quiet: [...quiet], salts: [...salts] }
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("fidelity", () => {
   it.effect("passes an adapter that answers as the merged model does, and reports its figures", () =>
     Effect.gen(function* () {
-      const { asked, kept, said, salts } = yield* verdict(child)
+      const { requestedModels, reports, verdictText, salts } = yield* verdict(child)
       // The salt of the run separates its answers from the cached prefixes of other checks.
       assert.deepStrictEqual(salts, ["of this run"])
       assert.match(
-        said,
+        verdictText,
         /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000, none right of any model$/
       )
-      assert.deepStrictEqual([asked.filter((model) => model === "adapter").length, asked.filter((model) => model === "base").length], [104, 104])
-      assert.lengthOf(kept, 1)
+      assert.deepStrictEqual(
+        [requestedModels.filter((model) => model === "adapter").length, requestedModels.filter((model) => model === "base").length],
+        [104, 104]
+      )
+      assert.lengthOf(reports, 1)
       // Larger models get all items.
-      assert.include((yield* verdict(child, 10_000_000)).said, " of 200, ")
+      assert.include((yield* verdict(child, 10_000_000)).verdictText, " of 200, ")
     })
   )
 
-  const wrong: ReadonlyArray<readonly [what: string, adapter: (at: number) => string, said: RegExp]> = [
+  const wrong: ReadonlyArray<readonly [what: string, adapter: (at: number) => string, expected: RegExp]> = [
     ["fails an adapter that is not applied, with a code of its own", base, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/],
     [
       "fails an adapter that reaches the merged model in a third of the items",
@@ -92,37 +95,37 @@ describe("fidelity", () => {
     ]
   ]
   for (const [what, adapter, expected] of wrong) {
-    it.effect(what, () => Effect.map(verdict(adapter), ({ said }) => assert.match(said, expected)))
+    it.effect(what, () => Effect.map(verdict(adapter), ({ verdictText }) => assert.match(verdictText, expected)))
   }
 
-  const others: ReadonlyArray<readonly [what: string, agreement: typeof merged.merged, said: RegExp]> = [
+  const mismatches: ReadonlyArray<readonly [what: string, agreement: typeof merged.merged, expected: RegExp]> = [
     ["an adapted tensor", { withinUlpMin: 0.12449, othersEqual: true }, /: 12\.449% of a tensor's values are within one unit of it, expected at least 99\.9% /],
     ["a few values of one tensor", { withinUlpMin: 0.998999, othersEqual: true }, /: 99\.899% of a tensor's values /],
     ["another tensor", { withinUlpMin: 1, othersEqual: false }, /: others than the adapted tensors differ, .*Deploy again, so that they are merged anew$/]
   ]
-  for (const [what, agreement, expected] of others) {
+  for (const [what, agreement, expected] of mismatches) {
     it.effect(`fails if the merged weights differ, by ${what}, although every answer is right`, () =>
       Effect.gen(function* () {
-        const { kept, said } = yield* verdict(child, 1_000_000, false, agreement)
-        assert.match(said, /^fidelity_failed: The merged weights are not of this base and adapter: /)
-        assert.match(said, expected)
-        assert.isAtMost(said.length, 240)
+        const { reports, verdictText } = yield* verdict(child, 1_000_000, false, agreement)
+        assert.match(verdictText, /^fidelity_failed: The merged weights are not of this base and adapter: /)
+        assert.match(verdictText, expected)
+        assert.isAtMost(verdictText.length, 240)
         // What was measured stays with the run that failed.
-        assert.lengthOf(kept, 1)
+        assert.lengthOf(reports, 1)
       })
     )
   }
 
   it.effect("passes a merge at the limit, which two ways of rounding may reach", () =>
-    Effect.map(verdict(child, 1_000_000, false, { withinUlpMin: 0.999, othersEqual: true }), ({ said }) => assert.match(said, /^exact: /))
+    Effect.map(verdict(child, 1_000_000, false, { withinUlpMin: 0.999, othersEqual: true }), ({ verdictText }) => assert.match(verdictText, /^exact: /))
   )
 
   it.effect("compares reasoning if the answer is not reached, and turns reasoning off if possible", () =>
     Effect.gen(function* () {
-      const { quiet, said } = yield* verdict(base, 1_000_000, true)
-      assert.match(said, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/)
+      const { quiet, verdictText } = yield* verdict(base, 1_000_000, true)
+      assert.match(verdictText, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/)
       assert.deepStrictEqual(quiet, [true])
-      assert.match((yield* verdict(child, 1_000_000, true)).said, /^exact: right 0,.*none right of any model$/)
+      assert.match((yield* verdict(child, 1_000_000, true)).verdictText, /^exact: right 0,.*none right of any model$/)
     })
   )
 

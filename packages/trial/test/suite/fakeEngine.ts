@@ -79,22 +79,22 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     if (has("every other request fails") && requests % 2 === 0) return refuse(response, 500)
     const seed = textOf(body)
     const tools = has("functions are not in the prompt") || body.tool_choice === "none" ? 0 : (body.tools?.length ?? 0)
-    const asked = Array.isArray(body.prompt) ? body.prompt.length : seed.split(/\s+/).length + tools
+    const requestTokens = Array.isArray(body.prompt) ? body.prompt.length : seed.split(/\s+/).length + tools
     const limit = has("limit off by one") ? fakeContext - 1 : fakeContext
-    if (asked + body.max_tokens > limit && !has("cuts long prompts")) return refuse(response, has("breaks at the limit") ? 500 : 400)
-    const promptTokens = Math.min(asked, fakeContext - body.max_tokens)
+    if (requestTokens + body.max_tokens > limit && !has("cuts long prompts")) return refuse(response, has("breaks at the limit") ? 500 : 400)
+    const promptTokens = Math.min(requestTokens, fakeContext - body.max_tokens)
     // It knows no such keyword, and says so.
     const rare = body.response_format?.json_schema?.name === "multiple"
     if (rare && !has("rare keywords of schemas are ignored")) return refuse(response, 400)
     const natural = has("never reports stop") ? Number.POSITIVE_INFINITY : 3 + (number(seed) % 16)
-    const said = say(body, { fault, requests, active, natural })
+    const answer = say(body, { fault, requests, active, natural })
     const calls = callsOf(body, fault)
-    const whole = calls.length > 0 ? [] : said.words
-    const full = whole.join("")
+    const fullWords = calls.length > 0 ? [] : answer.words
+    const full = fullWords.join("")
     const cut = body.stop?.map((stop) => full.indexOf(stop)).find((at) => at >= 0)
     const stopped = cut !== undefined && !(has("stop strings leak when streamed") && body.stream === true)
-    const words = stopped ? [full.slice(0, cut)] : whole
-    const count = calls.length > 0 ? Math.min(20, body.max_tokens) : stopped ? Math.max(1, words[0]?.split(" ").length ?? 1) : said.count
+    const words = stopped ? [full.slice(0, cut)] : fullWords
+    const count = calls.length > 0 ? Math.min(20, body.max_tokens) : stopped ? Math.max(1, words[0]?.split(" ").length ?? 1) : answer.count
     const reason = has("always reports stop")
       ? "stop"
       : has("never reports stop")
@@ -103,13 +103,13 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
           ? body.max_tokens < 20
             ? "length"
             : "tool_calls"
-          : stopped || said.ended
+          : stopped || answer.ended
             ? "stop"
             : "length"
     const prompt = has("prompt is counted differently when streamed") && body.stream === true ? promptTokens + 1 : promptTokens
-    const completion = has("usage one short") ? count - 1 : has("reserves the last two tokens") ? Math.min(count, fakeContext - asked - 2) : count
+    const completion = has("usage one short") ? count - 1 : has("reserves the last two tokens") ? Math.min(count, fakeContext - requestTokens - 2) : count
     const key = `${has("salt is ignored") ? "" : body.cache_salt} ${seed}`
-    const cached = has("nothing is cached") || !cache.has(key) ? 0 : asked - 1
+    const cached = has("nothing is cached") || !cache.has(key) ? 0 : requestTokens - 1
     cache.add(key)
     const details = has("cached tokens are not reported") ? {} : { prompt_tokens_details: { cached_tokens: cached } }
     const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details }
@@ -122,12 +122,12 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
           : pairsOf(seed).map((pair) => (has("weights are wrong") || !known.has(pair) ? -6 : has("order is ignored") ? -5.9 : -2))
       const scored =
         body.prompt_logprobs === undefined ? {} : { prompt_logprobs: [null, ...pairs.map((logprob) => ({ "1": { logprob: has("NaN") ? 1 : logprob } }))] }
-      const told =
+      const scores =
         typeof body.logprobs === "number"
           ? { logprobs: { token_logprobs: logprobs, top_logprobs: logprobs.map(() => ({ best: -0.1, other: -3 })) } }
           : { logprobs: body.logprobs === true ? { content: words.map((token) => ({ token, top_logprobs: [{ token }] })) } : null }
       const choice = chat ? { message: { role: "assistant", content, tool_calls: calls } } : { text: content }
-      return reply(200, { choices: [{ index: 0, ...choice, ...told, token_ids: said.ids, finish_reason: reason }], usage, ...scored })
+      return reply(200, { choices: [{ index: 0, ...choice, ...scores, token_ids: answer.ids, finish_reason: reason }], usage, ...scored })
     }
     response.writeHead(200, { "content-type": "text/event-stream" })
     const frame = (data: object | string) => response.write(dataFrame(data))

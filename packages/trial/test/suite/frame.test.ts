@@ -129,8 +129,8 @@ describe("how the suite is run", () => {
   const engineThat = (answer: EngineClient["post"], lastSignAt: EngineClient["lastSignAt"], ...checks: ReadonlyArray<TrialCheck>) =>
     Effect.flatMap(subject, (tried) => runSuite({ ...tried, client: { ...tried.client, post: answer, lastSignAt } }, () => checks))
   const stuck = (name: string, more: Partial<TrialCheck> = {}) => check(name, () => Effect.never, more)
-  const said = JSON.stringify({ choices: [{ message: { content: "Yes" } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
-  const answers = () => Effect.succeed({ status: 200, text: said })
+  const answerBody = JSON.stringify({ choices: [{ message: { content: "Yes" } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+  const answers = () => Effect.succeed({ status: 200, text: answerBody })
 
   it.effect("an engine that still computes at a timeout is slow, and limits are extended for models on a CPU", () =>
     Effect.gen(function* () {
@@ -271,7 +271,7 @@ describe("how the suite is run", () => {
         )
       )
       const cut = yield* Effect.forkChild(Effect.flip(trial(slow, second)))
-      const found = yield* Effect.forkChild(
+      const running = yield* Effect.forkChild(
         trial(
           check("bad", () => wrong("1 of 2")),
           slow,
@@ -282,7 +282,7 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("10 hours")
       assert.strictEqual((yield* Fiber.join(none))._tag, "SuiteTimedOut")
       assert.strictEqual((yield* Fiber.join(cut))._tag, "SuiteTimedOut")
-      const { report } = yield* Fiber.join(found)
+      const { report } = yield* Fiber.join(running)
       assert.deepStrictEqual(report.checks[0], { name: "bad", passed: false, detail: "1 of 2" })
       assert.match(report.checks.at(-1)?.detail ?? "", /2 not reached \(second, last\)/)
       assert.isFalse(report.passed)

@@ -62,10 +62,10 @@ describe("a tokenizer that has no ids for some letters", () => {
   it.live("scores only texts with remaining ids", () =>
     Effect.gen(function* () {
       const model = yield* subject
-      const kept: Array<number> = []
-      assert.match(yield* textLikelihood((scored) => kept.push(scored.length)).run(model), /shuffled/)
+      const scoredLengths: Array<number> = []
+      assert.match(yield* textLikelihood((scored) => scoredLengths.push(scored.length)).run(model), /shuffled/)
       // Chinese has none of its characters; the other texts have their blanks at least.
-      assert.deepStrictEqual(kept, [likelihoodTexts.length - 1])
+      assert.deepStrictEqual(scoredLengths, [likelihoodTexts.length - 1])
       assert.isNotNull(yield* scoreTexts(model))
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )

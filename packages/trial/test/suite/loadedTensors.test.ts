@@ -27,7 +27,7 @@ interface Engine {
 /** What the row says of an engine that answers so, and what it was asked. */
 const tried = ({ change = {}, hash = checksum, of = {}, status = 200 }: Engine) =>
   Effect.gen(function* () {
-    const asked: Array<string> = []
+    const requests: Array<string> = []
     const bare = yield* subjectAt("http://127.0.0.1:1")
     const subject: SuiteSubject = {
       ...bare,
@@ -37,7 +37,7 @@ const tried = ({ change = {}, hash = checksum, of = {}, status = 200 }: Engine) 
       client: {
         ...bare.client,
         post: (path, body) => {
-          asked.push(body)
+          requests.push(body)
           const { name }: { readonly name?: string } = JSON.parse(body)
           const right = name === norm.name ? values : [values.slice(0, 2), values.slice(2)]
           return Effect.succeed(path === "/checksum" ? { status: 200, text: JSON.stringify(hash) } : { status, text: JSON.stringify(of[name ?? ""] ?? right) })
@@ -50,7 +50,7 @@ const tried = ({ change = {}, hash = checksum, of = {}, status = 200 }: Engine) 
     const skipped = check.skipped?.(subject) ?? null
     const result = yield* Effect.result(check.run(subject))
     const detail = Result.isSuccess(result) ? result.success : result.failure._tag === "NotApplicable" ? "not applicable" : "fails"
-    return { skipped, asked, checksums, detail, failed: Result.isFailure(result) && result.failure._tag === "Unexpected" ? result.failure.detail : null }
+    return { skipped, requests, checksums, detail, failed: Result.isFailure(result) && result.failure._tag === "Unexpected" ? result.failure.detail : null }
   }).pipe(Effect.provide(FetchHttpClient.layer))
 
 const detailOf = (engine: Engine) => Effect.map(tried(engine), ({ detail }) => detail)
@@ -59,11 +59,11 @@ const failureOf = (engine: Engine) => Effect.map(tried(engine), ({ failed }) => 
 describe("loaded_tensors", () => {
   it.effect("passes an engine whose values equal the files', and requests no more rows than it compares", () =>
     Effect.gen(function* () {
-      const { asked, detail, skipped } = yield* tried({})
+      const { requests, detail, skipped } = yield* tried({})
       assert.isNull(skipped)
       assert.strictEqual(detail, "12 values of 3 tensors are the files', checksum abababababababab")
       assert.deepStrictEqual(
-        asked.map((body): unknown => JSON.parse(body)),
+        requests.map((body): unknown => JSON.parse(body)),
         [
           { name: "model.embed_tokens.weight", truncate_size: 2 },
           { name: "model.norm.weight", truncate_size: 4 },
@@ -87,8 +87,8 @@ describe("loaded_tensors", () => {
     Effect.gen(function* () {
       const bare = yield* subjectAt("http://127.0.0.1:1").pipe(Effect.provide(FetchHttpClient.layer))
       const tenth: TensorPrefix = { name: norm.name, dtype: "F32", shape: [1], bytes: new Uint8Array(Float32Array.of(0.1).buffer) }
-      const engine = (type: "auto" | "bfloat16" | "float16", dtype: string, told: number): Engine => ({
-        of: { [norm.name]: [told] },
+      const engine = (type: "auto" | "bfloat16" | "float16", dtype: string, servedValue: number): Engine => ({
+        of: { [norm.name]: [servedValue] },
         change: {
           firstValues: [tenth],
           offers: { ...bare.offers, loadedTensors: { values: "/values", checksum: "/checksum", type, mostValues: 18 } },
@@ -102,12 +102,12 @@ describe("loaded_tensors", () => {
         ["auto", "bfloat16", [single, brain]],
         ["auto", "float32", [single, half, brain]]
       ] as const) {
-        for (const told of [single, half, brain]) {
-          const failed = yield* failureOf(engine(type, dtype, told))
+        for (const servedValue of [single, half, brain]) {
+          const failed = yield* failureOf(engine(type, dtype, servedValue))
           assert.strictEqual(
             failed === null,
-            right.some((value) => value === told),
-            `${type} ${dtype} ${told}`
+            right.some((value) => value === servedValue),
+            `${type} ${dtype} ${servedValue}`
           )
         }
       }
@@ -123,8 +123,8 @@ describe("loaded_tensors", () => {
       )
       const bare = yield* subjectAt("http://127.0.0.1:1").pipe(Effect.provide(FetchHttpClient.layer))
       const repository = { ...bare.repository, small: new Map([["config.json", '{"tie_word_embeddings":true}']]) }
-      const { asked } = yield* tried({ change: { repository, firstValues: [embedding, head] } })
-      assert.lengthOf(asked, 2)
+      const { requests } = yield* tried({ change: { repository, firstValues: [embedding, head] } })
+      assert.lengthOf(requests, 2)
       for (const status of [400, 401, 403]) assert.strictEqual(yield* detailOf({ status }), "not applicable")
       assert.strictEqual((yield* tried({ change: { offers: bare.offers } })).skipped, "the engine reports no tensor values")
       assert.strictEqual((yield* tried({ change: { firstValues: [] } })).skipped, "no tensor of a known name")

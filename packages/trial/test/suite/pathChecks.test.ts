@@ -23,7 +23,7 @@ const Asked = Schema.fromJsonString(
 )
 
 /** Input tokens in addition to one question: one for an instruction or earlier turns, and one for tools. */
-const beside = ({ input, instructions, messages = [], system, tools }: typeof Asked.Type): number =>
+const extraTokens = ({ input, instructions, messages = [], system, tools }: typeof Asked.Type): number =>
   (instructions === undefined && system === undefined && messages.length < 2 && !Array.isArray(input) ? 0 : 1) + (tools === undefined ? 0 : 1)
 
 /** What a model that thinks says on both paths: a thought, and perhaps a text. */
@@ -84,7 +84,7 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
         thoughts++
         yield* Effect.sleep(`${answerSeconds} seconds`)
       }
-      const more = beside(fields)
+      const more = extraTokens(fields)
       const { events, whole } = bodies(says, more, max_tokens)[path]
       const usage = { prompt_tokens: 5 + more, completion_tokens: 9, total_tokens: 14 + more }
       const chat = { choices: [{ message: { content: says.text } }], usage }
@@ -94,8 +94,8 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
   const repository = { ...subject.repository, thinking: { thinks, toggle: false } }
   const capabilities = { ...subject.capabilities, supported_endpoints: endpoints }
   const row = path === "/v1/responses" ? responsesPath : messagesPath
-  const asked = { ...subject, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } }
-  const running = yield* row.run(asked).pipe(
+  const checked = { ...subject, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } }
+  const running = yield* row.run(checked).pipe(
     Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)),
     Effect.forkChild({ startImmediately: true })
   )
@@ -104,7 +104,7 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
     yield* TestClock.adjust(`${answerSeconds} seconds`)
     turns++
   }
-  return { said: yield* Fiber.join(running), rooms: [...rooms], thoughts, turns, limit: row.limitSeconds(asked) }
+  return { said: yield* Fiber.join(running), rooms: [...rooms], thoughts, turns, limit: row.limitSeconds(checked) }
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("the paths /v1/responses and /v1/messages", () => {

@@ -36,10 +36,14 @@ const tried = Effect.fnUntraced(function* (name: string, { chat = 2, cut = false
         const usage = { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }
         return { status: 200, text: JSON.stringify({ choices: [{ message: { content: null, tool_calls }, finish_reason: "tool_calls" }], usage }) }
       }
-      const made = cut ? 0 : body.includes("function_call_output") ? 0 : cities ? (rest.length > 1 ? rest.shift() : rest[0]) : one
-      const calls = Array.from({ length: made ?? 0 }, () => ({ type: "function_call", name: "get_weather", arguments: city }))
-      const said = calls.length > 0 || cut ? [] : [{ type: "message", content: [{ text: "There is snow." }] }]
-      const response = { status: cut ? "incomplete" : "completed", output: [...calls, ...said], usage: { input_tokens: 9, output_tokens: 5, total_tokens: 14 } }
+      const callCount = cut ? 0 : body.includes("function_call_output") ? 0 : cities ? (rest.length > 1 ? rest.shift() : rest[0]) : one
+      const calls = Array.from({ length: callCount ?? 0 }, () => ({ type: "function_call", name: "get_weather", arguments: city }))
+      const messages = calls.length > 0 || cut ? [] : [{ type: "message", content: [{ text: "There is snow." }] }]
+      const response = {
+        status: cut ? "incomplete" : "completed",
+        output: [...calls, ...messages],
+        usage: { input_tokens: 9, output_tokens: 5, total_tokens: 14 }
+      }
       const events = [
         ...calls.map((call) => ({ type: "response.function_call_arguments.delta", delta: call.arguments })),
         { type: cut ? "response.incomplete" : "response.completed", response }
@@ -53,7 +57,7 @@ const tried = Effect.fnUntraced(function* (name: string, { chat = 2, cut = false
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("tool calls on other paths than the chat route", () => {
-  const several: ReadonlyArray<readonly [promise: string, makes: Makes, said: string]> = [
+  const several: ReadonlyArray<readonly [promise: string, makes: Makes, expected: string]> = [
     ["pass if they are as on the chat route", {}, "4 answers"],
     ["fail if one of two is lost", { two: [1] }, "failed: two cities: calls: 1, by the chat route 2"],
     ["fail if both of two are lost", { two: [0] }, "failed: two cities: calls: 0, by the chat route 2"],
@@ -63,10 +67,10 @@ describe("tool calls on other paths than the chat route", () => {
     ["pass if reasoning takes all tokens", { cut: true, thinks: true }, "4 answers"],
     ["fail if an answer without reasoning is cut", { cut: true }, "failed: whole: no call"]
   ]
-  for (const [promise, makes, said] of several) {
+  for (const [promise, makes, expected] of several) {
     it.effect(promise, () =>
       Effect.gen(function* () {
-        assert.strictEqual(yield* tried("responses_tools", makes), said)
+        assert.strictEqual(yield* tried("responses_tools", makes), expected)
       })
     )
   }

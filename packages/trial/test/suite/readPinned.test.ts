@@ -85,7 +85,7 @@ describe("a commit's tokenizer and template", () => {
 
   it.live("are reported if they exceed the limits of the process, but not if it was ended from outside", () =>
     Effect.gen(function* () {
-      const said = Effect.fnUntraced(function* (text: string) {
+      const failureAfter = Effect.fnUntraced(function* (text: string) {
         const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
         const exit = yield* Effect.exit(tokenizer?.encode([text], false) ?? Effect.void)
         const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
@@ -93,13 +93,13 @@ describe("a commit's tokenizer and template", () => {
       }, Effect.scoped)
       const limits = "The repository's tokenizer could not be asked within its limits, 384 MB of memory among them"
       assert.deepStrictEqual(
-        [yield* said("fall"), yield* said("SIGABRT")],
+        [yield* failureAfter("fall"), yield* failureAfter("SIGABRT")],
         [
           ["tokenizer", `${limits} (1).`],
           ["tokenizer", `${limits} (SIGABRT).`]
         ]
       )
-      const [part, killed] = yield* said("SIGKILL")
+      const [part, killed] = yield* failureAfter("SIGKILL")
       assert.isNull(part)
       assert.include(killed, "ended from outside (SIGKILL)")
       assert.notInclude(killed, limits)

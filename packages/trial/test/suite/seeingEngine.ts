@@ -59,10 +59,10 @@ const readJpeg = (bytes: Buffer): Seen => {
   let read = 0
   const symbol = (table: number): number => {
     for (let length = 1; length <= 16; length++) {
-      const found = tables.get(table)?.get(bits.slice(read, read + length))
-      if (found === undefined) continue
+      const symbol = tables.get(table)?.get(bits.slice(read, read + length))
+      if (symbol === undefined) continue
       read += length
-      return found
+      return symbol
     }
     throw new Error("no such code")
   }
@@ -89,8 +89,8 @@ const points = ["111101101101111", "010110010010111", "111001111100111", "111001
 )
 
 /** The four drawn digits; empty without any. */
-const digitsOf = (seen: Seen): string => {
-  const point = (column: number, row: number) => (isDark(seen, 44 + column * 24, 172 + row * 24) ? "1" : "0")
+const digitsOf = (image: Seen): string => {
+  const point = (column: number, row: number) => (isDark(image, 44 + column * 24, 172 + row * 24) ? "1" : "0")
   return Array.from({ length: 4 }, (_, digit) => {
     const drawn = Array.from({ length: 15 }, (_, index) => point(digit * 4 + (index % 3), Math.floor(index / 3))).join("")
     return points.indexOf(drawn)
@@ -117,11 +117,11 @@ export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault
   const answer = (text: string) => {
     const [{ content }] = decodeBody(text).messages
     const question = content.map((part) => (part.type === "text" ? part.text : "")).join(" ")
-    const seen = content.flatMap((part) => (part.type === "image_url" ? see(part.image_url.url, fault) : []))
-    const [first] = seen
+    const images = content.flatMap((part) => (part.type === "image_url" ? see(part.image_url.url, fault) : []))
+    const [first] = images
     const [red = 0, green = 0, blue = 0] = first?.at(8, 8) ?? []
-    const kept = fault === "first image only" ? seen.slice(0, 1) : fault === "images in front" ? seen.toReversed() : seen
-    const shows = kept.findIndex((each) => digitsOf(each) !== "")
+    const seenImages = fault === "first image only" ? images.slice(0, 1) : fault === "images in front" ? images.toReversed() : images
+    const shows = seenImages.findIndex((each) => digitsOf(each) !== "")
     const names = ["first", "second"]
     const [name, other] = [names[shows], names[1 - shows]]
     const order =
@@ -132,7 +132,7 @@ export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault
           : name === undefined || other === undefined
             ? "neither"
             : worded(name, other)
-    const said = question.includes("four digits")
+    const answerText = question.includes("four digits")
       ? first === undefined
         ? "I see none"
         : digitsOf(first)
@@ -142,9 +142,9 @@ export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault
           first === undefined || red > Math.max(green, blue)
           ? "Red"
           : "Blue"
-    const tokens = fault === "does not count images" ? 0 : seen.reduce((sum, { side }) => sum + (side / 28) ** 2, 0)
+    const tokens = fault === "does not count images" ? 0 : images.reduce((sum, { side }) => sum + (side / 28) ** 2, 0)
     const usage = { prompt_tokens: 20 + tokens, completion_tokens: 1, total_tokens: 21 + tokens }
-    return { choices: [{ index: 0, message: { role: "assistant", content: said }, finish_reason: "stop" }], usage }
+    return { choices: [{ index: 0, message: { role: "assistant", content: answerText }, finish_reason: "stop" }], usage }
   }
   const server = createServer((request, response) => {
     let text = ""

@@ -249,12 +249,12 @@ describe("the suite", () => {
   it.live("the share of answers that equal those alone is judged over both attempts", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
-      let asked = 0
+      let requestCount = 0
       // Of 32 alone and twice 32 together seven differ, the first time.
       const post = () =>
         Effect.sync(() => {
-          const content = asked >= 32 && asked < 39 ? "b" : "a"
-          asked++
+          const content = requestCount >= 32 && requestCount < 39 ? "b" : "a"
+          requestCount++
           return {
             status: 200,
             text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
@@ -265,7 +265,7 @@ describe("the suite", () => {
       assert.deepInclude(yield* Effect.flip(run), { detail: "57 of 64 the same as alone, 0 near ties", open: true })
       assert.strictEqual(yield* run, "121 of 128 the same as alone, 0 near ties")
       // If the engine promises batch invariance, the same share is too small, also over both attempts.
-      asked = 0
+      requestCount = 0
       const promised = batchEqualsAlone().run({ ...subject, batchInvariant: true, client: { ...subject.client, post } })
       assert.strictEqual((yield* Effect.flip(promised))._tag, "Unexpected")
       assert.deepInclude(yield* Effect.flip(promised), { detail: "121 of 128 the same as alone, 0 near ties" })
@@ -275,15 +275,15 @@ describe("the suite", () => {
   it.live("a near tie that a batch turns is not a leak, also for a model without messages", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 4, parameters: 1e9, chat: false })
-      let asked = 0
+      let requestCount = 0
       // Alone the one, together the other, of which each is among the likeliest.
       const post = (_: string, body: string) =>
         Effect.sync(() => {
-          const token = asked++ < 4 ? "a" : "b"
-          const told = body.includes('"logprobs":5') ? { logprobs: { tokens: [token], top_logprobs: [{ a: -0.7, b: -0.7 }] } } : {}
+          const token = requestCount++ < 4 ? "a" : "b"
+          const logprobs = body.includes('"logprobs":5') ? { logprobs: { tokens: [token], top_logprobs: [{ a: -0.7, b: -0.7 }] } } : {}
           return {
             status: 200,
-            text: JSON.stringify({ choices: [{ text: token, ...told }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+            text: JSON.stringify({ choices: [{ text: token, ...logprobs }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
           }
         })
       assert.strictEqual(yield* batchEqualsAlone().run({ ...subject, client: { ...subject.client, post } }), "0 of 8 the same as alone, 8 near ties")
@@ -294,13 +294,13 @@ describe("the suite", () => {
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
       /** This many answers of each round of 32 begin differently than alone, and are cut before their code. */
-      const told = (others: number, near: boolean) => {
-        let asked = 0
+      const rowOf = (others: number, near: boolean) => {
+        let requestCount = 0
         const post = (_: string, body: string) =>
           Effect.sync(() => {
             const code = /Repeat this code: ([\w-]+)/.exec(body)?.[1] ?? ""
-            const other = asked >= 32 && asked % 32 < others
-            asked++
+            const other = requestCount >= 32 && requestCount % 32 < others
+            requestCount++
             const [content, token] = other ? ["The code that you gave me is", "The"] : [code, code]
             const top_logprobs = near ? [{ token: code }, { token: "The" }] : [{ token }]
             const choice = { message: { content }, logprobs: { content: [{ token, top_logprobs }] } }
@@ -309,9 +309,9 @@ describe("the suite", () => {
         const tried = batchEqualsAlone().run({ ...subject, client: { ...subject.client, post } })
         return Effect.catchTag(tried, "Unexpected", ({ detail, open }) => Effect.succeed(`failed${open === true ? ", so far" : ""}: ${detail}`))
       }
-      assert.strictEqual(yield* told(1, true), "62 of 64 the same as alone, 0 near ties")
-      assert.strictEqual(yield* told(4, true), "failed, so far: 56 of 64 the same as alone, 0 near ties")
-      assert.strictEqual(yield* told(1, false), "failed: 2 of 64 answers lost their own code among others")
+      assert.strictEqual(yield* rowOf(1, true), "62 of 64 the same as alone, 0 near ties")
+      assert.strictEqual(yield* rowOf(4, true), "failed, so far: 56 of 64 the same as alone, 0 near ties")
+      assert.strictEqual(yield* rowOf(1, false), "failed: 2 of 64 answers lost their own code among others")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
@@ -357,10 +357,10 @@ describe("the suite", () => {
           const usage = { prompt_tokens: 1, completion_tokens, total_tokens: completion_tokens + 1 }
           return { status: 200, text: JSON.stringify({ choices: [{ message, text: message.content, finish_reason: "length" }], usage }) }
         })
-      const asked = new Set(["golden_answers", "output_sane", "needle", "finish_reasons"])
+      const unableChecks = new Set(["golden_answers", "output_sane", "needle", "finish_reasons"])
       const weak = { ...subject, client: { ...subject.client, post } }
       for (const parameters of [134_515_008, 7e9]) {
-        const { report } = yield* runSuite({ ...weak, parameters }, (state) => suiteChecks(state).filter(({ name }) => asked.has(name)))
+        const { report } = yield* runSuite({ ...weak, parameters }, (state) => suiteChecks(state).filter(({ name }) => unableChecks.has(name)))
         assert.isTrue(report.passed)
         assert.isUndefined(report.withdrawn)
         assert.match(report.checks.find(({ name }) => name === "needle")?.detail ?? "", /^0 of 3 in \d+, .* expected; informs only$/)
@@ -371,12 +371,12 @@ describe("the suite", () => {
   it.live("the share of repeated greedy answers is judged over both attempts", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
-      let asked = 0
+      let requestCount = 0
       // Of 16 prompts that are asked three times alone three change, the first time.
       const post = () =>
         Effect.sync(() => {
-          const content = asked < 9 ? String(asked % 3) : "a"
-          asked++
+          const content = requestCount < 9 ? String(requestCount % 3) : "a"
+          requestCount++
           return {
             status: 200,
             text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })

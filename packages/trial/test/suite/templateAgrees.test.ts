@@ -55,8 +55,8 @@ describe("engine-specific input of chat templates", () => {
       const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
       const { tools } = yield* Effect.orDie(Schema.decodeEffect(Tools)(body))
       const flat = messages.map((message) => how.wraps?.(message) ?? { ...message, content: textOf(message.content, between) })
-      const shown = tools === undefined ? {} : { tools: tools.map((each) => ({ ...each, ...tool })) }
-      const ids = idsOf(own?.render({ messages: flat, extra: shown }) ?? "")
+      const templateInput = tools === undefined ? {} : { tools: tools.map((each) => ({ ...each, ...tool })) }
+      const ids = idsOf(own?.render({ messages: flat, extra: templateInput }) ?? "")
       return answerOf(path, ids)
     })
     const template = {
