@@ -1,7 +1,11 @@
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Schedule, Schema } from "effect"
-import { hostClassCases, modelDeploymentCases } from "../../packages/operator/test/resources/ruleCases.ts"
+import { engineFor } from "@seatrial/engines"
+import { Effect, Option, Schedule, Schema } from "effect"
+import { enginePod } from "../../packages/operator/src/objects/enginePod.ts"
+import { toPodClass } from "../../packages/operator/src/resources/PodClass.ts"
+import { revision, run } from "../../packages/operator/test/observations.ts"
+import { everyPodField, hostClassCases, modelDeploymentCases } from "../../packages/operator/test/resources/ruleCases.ts"
 import { ask, wholeOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
@@ -101,6 +105,23 @@ it.live(
       // One that is refused may be taken away again.
       for (const organization of ["wrong", null, "acme", null]) assert.strictEqual(yield* change("mdep", "named", { spec: { organization } }), "taken")
       assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
+    }).pipe(Effect.scoped),
+  1_200_000
+)
+
+it.live(
+  "the API server takes the pod of a host class with every field for pods",
+  () =>
+    Effect.gen(function* () {
+      const command = yield* definitions
+      const ofClass = Option.getOrThrow(toPodClass({ metadata: { name: "every" }, spec: everyPodField }))
+      const engine = engineFor("reference") ?? assert.fail()
+      const settings = { fetchImage: "seatrial:1", namespace: "default", pullSecrets: [] }
+      const pod = enginePod({ run, revision, podClass: ofClass, engine, settings, weightsClaim: "weights", avoid: ["slow"] })
+      yield* command("kubectl", ["create", "priorityclass", "high", "--value=1000"])
+      // The token controller makes the account a moment after the namespace.
+      const created = verdict(command, pod, "--dry-run=server", "--namespace=default")
+      assert.strictEqual(yield* eventually("the account of the namespace exists", created, (said) => !said.includes("serviceaccount")), "taken")
     }).pipe(Effect.scoped),
   1_200_000
 )

@@ -3,6 +3,7 @@ import { WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
+import { classVerdict, openClasses } from "./classes/classVerdict.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
 import { type Cluster, watchCluster } from "./gather/Cluster.ts"
 import { trackUptime } from "./gather/LeaderUptime.ts"
@@ -11,7 +12,6 @@ import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { Reconciler } from "./pass/Reconciler.ts"
 import { makeRunMemory } from "./RunMemory.ts"
 import { reconcile } from "./reconcile.ts"
-import { toPodClass } from "./resources/PodClass.ts"
 import { enqueueLive, followCluster } from "./triggers.ts"
 import type { StartWork } from "./work/startWork.ts"
 
@@ -24,16 +24,15 @@ const passTimeout = "5 minutes"
 /** Excludes runs without a first pass, and runs that wait for GPUs. */
 const isUnderWay = (phase: Phase | undefined) => phase !== undefined && !phaseTraits[phase].awaitsGpus
 
-/** Records the host classes of the cluster in Postgres. */
+/** Records in Postgres the host classes on which models can be deployed. */
 const updateHostClasses = Effect.fnUntraced(function* (cluster: Cluster) {
   const hostClasses = yield* HostClasses
   const objects = yield* cluster.hostClasses.list()
-  const classes = objects.flatMap((object) => Option.toArray(toPodClass(object)))
-  for (const { hostClass, nodes } of classes) {
-    if (nodes > 1)
-      yield* Effect.logWarning(`nothing is deployed on host class ${hostClass.name}: its engines span ${nodes} nodes, which no engine supports yet`)
+  for (const object of objects) {
+    const { accepted, message } = classVerdict(object)
+    if (!accepted) yield* Effect.logWarning(`nothing is deployed on the host class ${object.metadata.name}: ${message}`)
   }
-  yield* hostClasses.replaceAll(classes.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : [])))
+  yield* hostClasses.replaceAll(openClasses(objects).map(({ hostClass }) => hostClass))
   return Option.none()
 })
 

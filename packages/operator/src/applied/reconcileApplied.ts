@@ -4,13 +4,14 @@ import { fromKey, KubeClient } from "@seatrial/kube"
 import { AppliedResources, type Binding, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option, Result } from "effect"
 import { isStale } from "../apply/ignoreNotFound.ts"
+import { classVerdict, openClasses } from "../classes/classVerdict.ts"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { customResource } from "../objects/customResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
-import { toPodClass } from "../resources/PodClass.ts"
-import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
+import { brokenRule } from "../resources/Rule.ts"
+import { modelDeploymentRules } from "../resources/rules.ts"
 import { readSpec, WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
@@ -95,12 +96,11 @@ const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, reso
 const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: DesiredSpec) {
   const broken = brokenRule(modelDeploymentRules, resource)
   if (broken !== null) return `${broken}.`
-  const podClasses = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-  const wide = podClasses.find(({ hostClass, nodes }) => nodes > 1 && classOrder(serving)?.includes(hostClass.name) === true)
-  if (wide !== undefined) {
-    return `Engines of the host class ${wide.hostClass.name} span ${wide.nodes} nodes, which is not supported yet. Choose a class with nodes: 1.`
-  }
-  const classes = podClasses.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : []))
+  const objects = yield* cluster.hostClasses.list()
+  const named = classOrder(serving) ?? []
+  const closed = objects.find((object) => named.includes(object.metadata.name) && !classVerdict(object).accepted)
+  if (closed !== undefined) return `Models cannot be deployed on the host class ${closed.metadata.name}. ${classVerdict(closed).message}`
+  const classes = openClasses(objects).map(({ hostClass }) => hostClass)
   const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
   return problem === null ? null : `${fieldPath(problem.param)}: ${problem.message}`
 })

@@ -4,6 +4,7 @@ import { HostClasses } from "@seatrial/store"
 import { Clock, Duration, Effect, Equal, Option, type Scope } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { GpuLedger } from "../gather/capacity/GpuLedger.ts"
+import { noHardware } from "../gather/capacity/hardware.ts"
 import type { HostClassStatus } from "../resources/HostClassResource.ts"
 import { type PodClass, toPodClass } from "../resources/PodClass.ts"
 import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
@@ -62,7 +63,8 @@ const writeStatuses = Effect.fnUntraced(function* ({ deployments, hostClasses, l
     if (podClass !== null) capacities.set(name, classCapacity(ledger, podClass))
     if (!isWriter(object, namespace)) continue
     const capacity = podClass === null ? noCapacity : ledger.capacity(podClass)
-    const isLeft = yield* writeStatus(object, hostClassStatus({ object, capacity, models: users.get(name) ?? [], namespace, now }))
+    const hardware = podClass === null ? noHardware : ledger.hardware(podClass)
+    const isLeft = yield* writeStatus(object, hostClassStatus({ object, capacity, hardware, models: users.get(name) ?? [], namespace, now }))
     isIncomplete ||= isLeft
   }
   yield* (yield* HostClasses).recordCapacities(capacities)

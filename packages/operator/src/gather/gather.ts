@@ -172,7 +172,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     run,
     resource,
     podClass,
-    hostClasses: place.classes.filter(({ nodes }) => nodes === 1).map(({ hostClass }) => hostClass),
+    hostClasses: place.classes.map(({ hostClass }) => hostClass),
     pods: engine.pods,
     node: engine.node,
     copiesInUse: yield* readCopies(cluster, pod, place, now),

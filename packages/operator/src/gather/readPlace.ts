@@ -1,6 +1,7 @@
 import type { HostClass } from "@seatrial/domain"
 import { type Reservation, type Run, Runs, type ServingPlan } from "@seatrial/store"
 import { Effect, Option } from "effect"
+import { openClasses } from "../classes/classVerdict.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { type PodClass, toPodClass } from "../resources/PodClass.ts"
@@ -11,8 +12,9 @@ type StoreSettings = Pick<OperatorSettings, "namespace" | "weightsClaim">
 
 /** Where the run's engine may be placed. */
 export interface Place {
+  /** The host classes on which models can be deployed. */
   readonly classes: ReadonlyArray<PodClass>
-  /** The host class of the run; null if none was chosen or it was deleted. */
+  /** The host class of the run, even if no further model can be deployed on it; null if none was chosen or it was deleted. */
   readonly podClass: PodClass | null
   /** Whether the run's decisions depend on free GPUs and on the queue. */
   readonly isPlaced: boolean
@@ -43,7 +45,7 @@ const isChosen = ({ gpu_count, gpu_pool, name }: HostClass, plan: Pick<ServingPl
  */
 const classOptions = (run: Run, own: PodClass | null, classes: ReadonlyArray<PodClass>, settings: StoreSettings) =>
   run.placements.flatMap((plan) => {
-    const podClass = classes.find(({ hostClass, nodes, queueName }) => nodes === 1 && queueName === null && isChosen(hostClass, plan))
+    const podClass = classes.find(({ hostClass, queueName }) => queueName === null && isChosen(hostClass, plan))
     if (podClass === undefined) return []
     const sharesStore = own !== null && weightsStore(own, settings) === weightsStore(podClass, settings)
     return sharesStore || observeWeights(run, podClass, settings) !== null ? [{ plan, podClass }] : []
@@ -56,8 +58,9 @@ export const readPlace = Effect.fnUntraced(function* (
   run: Run,
   pod: ObservedPod | null
 ): Effect.fn.Return<Place, never, Runs> {
-  const classes = (yield* hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-  const podClass = classes.find(({ hostClass }) => isChosen(hostClass, run.revision)) ?? null
+  const objects = yield* hostClasses.list()
+  const classes = openClasses(objects)
+  const podClass = objects.flatMap((object) => Option.toArray(toPodClass(object))).find(({ hostClass }) => isChosen(hostClass, run.revision)) ?? null
   if (!isPlaced(run, pod)) return { classes, podClass, isPlaced: false, options: [], reservations: [] }
   const options = pod === null ? classOptions(run, podClass, classes, settings) : []
   return { classes, podClass, isPlaced: true, options, reservations: yield* (yield* Runs).reservations }

@@ -87,10 +87,10 @@ export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>
  */
 const ignoredVariables = new Set<unknown>(["TRACEPARENT", "HF_TOKEN"])
 
-/** Digest that identifies a specification. Variables of `ignoredVariables` and avoided nodes do not count. */
+/** Digest that identifies a specification. Variables of `ignoredVariables` do not count. */
 export const digestOf = (spec: object): string => {
   const text = JSON.stringify(spec, (key, value: unknown) =>
-    key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => !ignoredVariables.has(name)) : value
+    key === "env" && Array.isArray(value) ? value.filter(({ name }) => !ignoredVariables.has(name)) : value
   )
   return createHash("sha256").update(text).digest("hex").slice(0, 32)
 }

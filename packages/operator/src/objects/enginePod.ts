@@ -94,6 +94,7 @@ const environmentOf = ({ podClass, run }: EnginePodInput, { env }: EngineContain
   { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
   { name: "HF_HUB_OFFLINE", value: "1" },
   ...(run.traceparent === null ? [] : [{ name: "TRACEPARENT", value: run.traceparent }]),
+  ...podClass.env,
   { name: "HOME", value: "/tmp" },
   ...variables(cacheVariables(cacheFolder(podClass))),
   ...variables(env)
@@ -189,16 +190,24 @@ const containerOf = (input: EnginePodInput, start: EngineContainer, weightsMount
   }
 }
 
-/** A preference only: the scheduler does not wait for it. */
-const awayFrom = (nodes: ReadonlyArray<string>) => {
-  if (nodes.length === 0) return {}
-  const preference = { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "NotIn", values: [...nodes].sort() }] }
-  return { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference }] } } }
+/**
+ * The affinity of the class, and away from these nodes. That is a preference only: the scheduler does not wait for
+ * it.
+ */
+const affinityOf = ({ affinity }: PodClass, avoid: ReadonlyArray<string>) => {
+  const preference = { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "NotIn", values: [...avoid].sort() }] }
+  const preferred = [
+    ...(affinity.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []),
+    ...(avoid.length === 0 ? [] : [{ weight: 100, preference }])
+  ]
+  const all =
+    preferred.length === 0 ? affinity : { ...affinity, nodeAffinity: { ...affinity.nodeAffinity, preferredDuringSchedulingIgnoredDuringExecution: preferred } }
+  return Object.keys(all).length === 0 ? {} : { affinity: all }
 }
 
 const specOf = (input: EnginePodInput) => {
-  const { avoid = [], podClass, settings } = input
-  const { drainSeconds, nodeSelector, runtimeClassName, tolerations } = podClass
+  const { podClass, settings } = input
+  const { drainSeconds, nodeSelector, priorityClassName, resourceClaims, runtimeClassName, schedulerName, tolerations } = podClass
   const start = startOf(input)
   const weights = weightsOf(input)
   return {
@@ -209,8 +218,11 @@ const specOf = (input: EnginePodInput) => {
     // then the engine has ten seconds to end.
     terminationGracePeriodSeconds: drainSeconds + 10,
     ...(runtimeClassName === null ? {} : { runtimeClassName }),
+    ...(priorityClassName === null ? {} : { priorityClassName }),
+    ...(schedulerName === null ? {} : { schedulerName }),
+    ...(resourceClaims.length === 0 ? {} : { resourceClaims }),
     nodeSelector,
-    ...awayFrom(avoid),
+    ...affinityOf(podClass, []),
     tolerations,
     ...pullSecrets(settings),
     securityContext: podSecurity(podClass, start.group),
@@ -220,6 +232,14 @@ const specOf = (input: EnginePodInput) => {
   }
 }
 
+/** What the pod is made from, as a digest. Labels and annotations of the class count if there are any. */
+const madeFrom = ({ annotations, labels }: PodClass, spec: object): string =>
+  digestOf({
+    ...spec,
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    ...(Object.keys(annotations).length === 0 ? {} : { annotations })
+  })
+
 /**
  * The pod of a run's engine: read-only weights, offline, no credentials, all GPUs of the host class, ready when the
  * engine reports it. The pod has no owner, because deleting the custom resource must not delete a serving engine. Only
@@ -227,7 +247,7 @@ const specOf = (input: EnginePodInput) => {
  */
 export const enginePod = (input: EnginePodInput): KubeObject => {
   const { podClass, run, settings } = input
-  const { hostClass, queueName } = podClass
+  const { annotations, hostClass, labels, queueName } = podClass
   const spec = specOf(input)
   const object = {
     apiVersion: "v1",
@@ -236,18 +256,21 @@ export const enginePod = (input: EnginePodInput): KubeObject => {
       name: enginePodName(run.id),
       namespace: settings.namespace,
       labels: {
+        ...labels,
         ...engineLabels(run),
         ...runLabels(run, "engine"),
         [hostClassLabel]: hostClass.name,
         ...(queueName === null ? {} : { [queueLabel]: queueName })
       },
       annotations: {
+        ...annotations,
         [gpuPriceAnnotation]: hostClass.price_per_gpu_hour_micros,
         ...(run.traceparent === null ? {} : { [traceparentAnnotation]: run.traceparent }),
-        [madeFromAnnotation]: digestOf(spec)
+        [madeFromAnnotation]: madeFrom(podClass, spec)
       }
     },
-    spec
+    // Avoided nodes do not make another pod outdated.
+    spec: { ...spec, ...affinityOf(podClass, input.avoid ?? []) }
   }
   return object
 }

@@ -44,19 +44,26 @@ export const defaultMemoryBytes = ({ hostClass, sharedMemoryBytes }: Pick<PodCla
   return Math.ceil(exact / mib) * mib
 }
 
+/** Room on the node's disk for the volumes of the engine. */
+const diskRequest = ({ compileCache, scratch }: PodClass) => {
+  const bytes = (scratch.requestBytes ?? 0) + (compileCache?.requestBytes ?? 0)
+  return bytes === 0 ? {} : { "ephemeral-storage": String(bytes) }
+}
+
 /**
  * The resources of the engine's container. What the host class sets is exact: the memory is also the limit. An estimate
  * is only requested, because an engine must not be killed for exceeding it. With requests, the engine is not the first
  * to be evicted, and gets processor time in proportion. With `guaranteed`, all limits are the requests.
  */
 export const engineResources = (podClass: PodClass, revision: RunRevision) => {
-  const { gpuResource, guaranteed, hostClass, memoryBytes } = podClass
-  const gpus = { [gpuResource]: String(hostClass.gpu_count) }
+  const { extraResources, gpuResource, guaranteed, hostClass, memoryBytes, resourceClaims } = podClass
+  const exact = { [gpuResource]: String(hostClass.gpu_count), ...extraResources }
   const cpu = { cpu: podClass.cpu ?? defaultCpu(podClass) }
   const memory = { memory: String(memoryBytes ?? defaultMemoryBytes(podClass, revision)) }
   return {
-    requests: { ...cpu, ...memory, ...gpus },
-    limits: { ...(guaranteed ? cpu : {}), ...(guaranteed || memoryBytes !== null ? memory : {}), ...gpus }
+    requests: { ...cpu, ...memory, ...diskRequest(podClass), ...exact },
+    limits: { ...(guaranteed ? cpu : {}), ...(guaranteed || memoryBytes !== null ? memory : {}), ...exact },
+    ...(resourceClaims.length === 0 ? {} : { claims: resourceClaims.map(({ name }) => ({ name })) })
   }
 }
 

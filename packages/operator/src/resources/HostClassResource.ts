@@ -2,6 +2,7 @@ import { Micros, Runtime } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
 import { Condition } from "./Condition.ts"
+import { objectNamePattern, podSettings } from "./podSettings.ts"
 
 const optional = Schema.optionalKey
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
@@ -19,7 +20,7 @@ const Toleration = Schema.Struct({
   effect: optional(Schema.Literals(["NoSchedule", "PreferNoSchedule", "NoExecute"]).annotate({ description: "Effect of the taint. Absent: every effect." }))
 })
 
-const claimName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u))
+const claimName = Schema.String.check(Schema.isPattern(objectNamePattern))
 
 /** The node-local copies of weights. */
 const WeightsCache = Schema.Struct({
@@ -47,7 +48,10 @@ const WeightsCache = Schema.Struct({
 /** A volume that engines write to. */
 const Volume = Schema.Struct({
   claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim in which each pod has its own folder. Default: the node's disk." })),
-  sizeBytes: optional(bytes.annotate({ description: "Bytes on the node's disk above which the pod is evicted. Default: no limit." }))
+  sizeBytes: optional(bytes.annotate({ description: "Bytes on the node's disk above which the pod is evicted. Default: no limit." })),
+  requestBytes: optional(
+    bytes.annotate({ description: "Bytes of ephemeral storage that the engine requests for it, so that its node has them. Default: none." })
+  )
 })
 
 const PodSecurity = Schema.Struct({
@@ -74,7 +78,7 @@ export const HostClassSpec = Schema.Struct({
   gpuCount: upTo(64).annotate({ description: "GPUs of one engine; a model is split over all of them. Cannot be changed." }),
   gpuMemoryBytes: upTo(2 ** 42).annotate({ description: "Bytes of memory of one GPU." }),
   gpuResource: optional(
-    Schema.String.check(Schema.isPattern(/^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/u)).annotate({
+    Schema.String.check(Schema.isPattern(/^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/u), Schema.isMaxLength(317)).annotate({
       description: "Extended resource that pods request. Default nvidia.com/gpu.",
       default: "nvidia.com/gpu"
     })
@@ -86,7 +90,7 @@ export const HostClassSpec = Schema.Struct({
   ),
   tolerations: optional(Schema.Array(Toleration).annotate({ description: "Taints of these nodes that engine pods tolerate." })),
   weightsClaim: optional(
-    Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u)).annotate({
+    claimName.annotate({
       description: "PersistentVolumeClaim that holds downloaded weights, writable by download Jobs and readable by these nodes. Default: the operator's."
     })
   ),
@@ -121,6 +125,7 @@ export const HostClassSpec = Schema.Struct({
   sharedMemoryBytes: optional(
     memory.annotate({ description: "Size of /dev/shm in bytes, which counts as memory of the pod. Default 1 GiB, or 8 GiB if an engine has several GPUs." })
   ),
+  ...podSettings,
   scratch: optional(Volume.annotate({ description: "Volume for temporary files (/tmp). Default: the node's disk, without a limit." })),
   compileCache: optional(
     Volume.annotate({
@@ -196,7 +201,10 @@ export const HostClassStatus = Schema.Struct({
   models: optional(count("Models that serve or are being deployed on it.")),
   modelNames: optional(Schema.Array(Schema.String).annotate({ description: "Names of the first ten of these models." })),
   conditions: optional(
-    Schema.Array(Condition).annotate({ description: "Accepted: whether models can be deployed on the class, and why not. InUse: whether any are, and which." })
+    Schema.Array(Condition).annotate({
+      description:
+        "Accepted: whether models can be deployed on the class, and why not. HardwareMatches: whether its nodes have the GPUs that it describes. InUse: whether any model is deployed on it, and which."
+    })
   ),
   observedGeneration: optional(count("Generation of the specification that this status describes."))
 }).annotate({ description: "Current capacity and use of the class. Written only by the operator." })

@@ -1,5 +1,6 @@
 import { anyHostClass, type HostClass, HostClassName } from "@seatrial/domain"
 import { Option, Result, Schema } from "effect"
+import type { Affinity } from "./Affinity.ts"
 import type { HostClassSpec } from "./HostClassResource.ts"
 import { readHostClass, type WatchedHostClass } from "./WatchedHostClass.ts"
 
@@ -24,6 +25,15 @@ export interface PodClass {
   /** Whether all limits of the pod are its requests. */
   readonly guaranteed: boolean
   readonly sharedMemoryBytes: number
+  readonly priorityClassName: string | null
+  readonly schedulerName: string | null
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  readonly env: NonNullable<HostClassSpec["env"]>
+  readonly affinity: Affinity
+  /** Amounts by resource, as Kubernetes quantities. */
+  readonly extraResources: Readonly<Record<string, string>>
+  readonly resourceClaims: NonNullable<HostClassSpec["resourceClaims"]>
   readonly scratch: VolumeOf
   /** Null to use the scratch volume. */
   readonly compileCache: VolumeOf | null
@@ -48,10 +58,11 @@ export interface WeightsCache {
   readonly verify: "recorded" | "full"
 }
 
-/** Null for the node's own disk, without a limit. */
+/** Null for the node's own disk, without a limit, and without a request. */
 export interface VolumeOf {
   readonly claimName: string | null
   readonly sizeBytes: number | null
+  readonly requestBytes: number | null
 }
 
 const gib = 2 ** 30
@@ -69,6 +80,14 @@ const defaults = {
   cpu: null,
   memoryBytes: null,
   guaranteed: false,
+  priorityClassName: null,
+  schedulerName: null,
+  labels: {},
+  annotations: {},
+  env: [],
+  affinity: {},
+  extraResources: {},
+  resourceClaims: [],
   drainSeconds: 30,
   evictable: false,
   rollout: "surge",
@@ -78,7 +97,7 @@ const defaults = {
   simulated: false
 } as const
 
-const volumeDefaults = { claimName: null, sizeBytes: null }
+const volumeDefaults = { claimName: null, sizeBytes: null, requestBytes: null }
 const cacheDefaults = { claimName: null, storageClassName: null, sizeBytes: null, verify: "recorded" } as const
 const securityDefaults = { runAsRoot: false, writableRoot: false, addCapabilities: [] }
 

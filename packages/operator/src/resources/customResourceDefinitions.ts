@@ -1,7 +1,8 @@
 import { type JsonSchema, Predicate } from "effect"
 import { HostClassResource, HostClassSpec, HostClassStatus } from "./HostClassResource.ts"
 import { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./ModelDeployment.ts"
-import { hostClassRules, modelDeploymentRules, type Rule } from "./rules.ts"
+import type { Rule } from "./Rule.ts"
+import { hostClassRules, modelDeploymentRules } from "./rules.ts"
 import { structuralSchema } from "./structuralSchema.ts"
 
 interface Column {
@@ -138,7 +139,7 @@ export const customResourceDefinitions = {
     description: "A kind of GPU host: its hardware, its engines, and how pods are scheduled onto it.",
     properties: { spec: structuralSchema(HostClassSpec), status: structuralSchema(HostClassStatus) },
     rules: hostClassRules,
-    listKeys: { "spec.runtimes": ["runtime"], "status.conditions": ["type"] },
+    listKeys: { "spec.runtimes": ["runtime"], "spec.env": ["name"], "spec.resourceClaims": ["name"], "status.conditions": ["type"] },
     atomic: ["status"],
     columns: [
       { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "GPU type." },

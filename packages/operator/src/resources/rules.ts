@@ -1,19 +1,9 @@
 import { anyHostClass, leastContext, maxYarnFactor } from "@seatrial/domain"
 import type { HostClassResource } from "./HostClassResource.ts"
+import { isLabelKey, isLabelValue, labelKey, labelValue } from "./labelSyntax.ts"
 import type { ModelDeployment } from "./ModelDeployment.ts"
-
-/**
- * Constraints that the types of a definition cannot express. `rule` is CEL for the API server. `holds` repeats it for
- * the operator, for clusters that do not evaluate CEL. A rule about a change has no `holds`: only the API server has
- * the old object.
- */
-export interface Rule<A> {
-  /** The path of the schema from the root, with dots; `[]` for the items of a list. */
-  readonly path: string
-  readonly rule: string
-  readonly message: string
-  readonly holds?: (object: A) => boolean
-}
+import { podRules } from "./podRules.ts"
+import type { Rule } from "./Rule.ts"
 
 const runName = "^dep-[0-7][0-9a-hjkmnp-tv-z]{25}$"
 const isRunName = new RegExp(runName, "u")
@@ -118,13 +108,9 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   }
 ]
 
-const labelKey = "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-const labelValue = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
-const [isLabelKey, isLabelValue] = [new RegExp(labelKey, "u"), new RegExp(labelValue, "u")]
-
 /** The problem of the first entry that is not a valid node label; null if all are valid. */
 export const nodeSelectorProblem = (nodeSelector: Readonly<Record<string, string>>): string | null => {
-  const invalid = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey.test(key) || !isLabelValue.test(value))
+  const invalid = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey(key) || !isLabelValue(value))
   return invalid === undefined ? null : `nodeSelector has ${invalid[0]}=${invalid[1]}, which is not a valid node label`
 }
 
@@ -204,8 +190,6 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
     rule: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
     message: "a toleration without a key tolerates every taint: it requires operator Exists",
     holds: ({ spec }) => (spec.tolerations ?? []).every(({ key, operator }) => key !== undefined || operator === "Exists")
-  }
+  },
+  ...podRules
 ]
-
-/** The message of the first rule that the object breaks; null if it breaks none. */
-export const brokenRule = <A>(rules: ReadonlyArray<Rule<A>>, object: A): string | null => rules.find(({ holds }) => holds?.(object) === false)?.message ?? null

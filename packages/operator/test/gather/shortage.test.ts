@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node, Pod } from "@seatrial/kube"
 import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
+import type { NodeRequirement, NodeTerm } from "../../src/resources/Affinity.ts"
 import { podClass } from "../observations.ts"
 
 const h100 = { ...podClass, nodeSelector: { card: "h100" } }
@@ -48,6 +49,46 @@ describe("why no node can take an engine", () => {
   for (const [what, given, gpus, words] of cases) {
     it(what, () => assert.strictEqual(ledgerOf(given).shortage({ ...h100, hostClass: { ...h100.hostClass, gpu_count: gpus } }), words))
   }
+
+  it("GPUs that are shared, for an engine that needs several", () => {
+    const ledger = makeGpuLedger()
+    const node = nodeOf("n0", { gpus: 8 })
+    ledger.setNode("n0", { ...node, metadata: { ...node.metadata, labels: { card: "h100", "nvidia.com/gpu.product": "H100-MIG-1g.10gb" } } })
+    const several = { ...h100, hostClass: { ...h100.hostClass, gpu_count: 2 } }
+    assert.strictEqual(ledger.shortage(several), "the GPUs of 1 of 1 nodes are MIG slices or are shared, and an engine needs 2 whole GPUs")
+    assert.deepStrictEqual([ledger.freeSlots(several, ""), ledger.freeSlots(h100, "")], [0, 8])
+  })
+
+  describe("a required node affinity", () => {
+    const requires = (...terms: readonly [NodeTerm, ...ReadonlyArray<NodeTerm>]) => ({
+      ...h100,
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } }
+    })
+    const expression = (operator: NodeRequirement["operator"], ...values: ReadonlyArray<string>): NodeTerm => ({
+      matchExpressions: [{ key: "rank", operator, values }]
+    })
+    const ledger = makeGpuLedger()
+    for (const rank of ["1", "5", null]) {
+      const node = nodeOf(`n${rank}`, {})
+      ledger.setNode(`n${rank}`, { ...node, metadata: { ...node.metadata, labels: { card: "h100", ...(rank === null ? {} : { rank }) } } })
+    }
+    const cases: ReadonlyArray<readonly [terms: readonly [NodeTerm, ...ReadonlyArray<NodeTerm>], nodes: number]> = [
+      [[expression("In", "1", "5")], 2],
+      [[expression("NotIn", "1")], 2],
+      [[expression("Exists")], 2],
+      [[expression("DoesNotExist")], 1],
+      [[expression("Gt", "1")], 1],
+      [[expression("Lt", "2")], 1],
+      [[expression("In", "1"), expression("DoesNotExist")], 2],
+      [[{ matchFields: [{ key: "metadata.name", operator: "In", values: ["n5"] }], ...expression("Exists") }], 1],
+      [[{}], 0]
+    ]
+    for (const [terms, nodes] of cases) {
+      it(`leaves ${nodes} of 3 nodes: ${JSON.stringify(terms)}`, () => assert.strictEqual(ledger.capacity(requires(...terms)).nodes, nodes))
+    }
+    it("that no node matches is named", () =>
+      assert.strictEqual(ledger.shortage(requires(expression("In", "7"))), "no node has the class's labels and matches its node affinity (nodes checked: 3)"))
+  })
 
   it("is computed again once a node changes", () => {
     const ledger = ledgerOf([{ cordoned: true }])

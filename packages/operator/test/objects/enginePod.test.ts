@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
+import { Option } from "effect"
 import { disruptionBudget } from "../../src/objects/engineObjects.ts"
 import { enginePod } from "../../src/objects/enginePod.ts"
-import type { PodClass } from "../../src/resources/PodClass.ts"
+import { type PodClass, toPodClass } from "../../src/resources/PodClass.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
+import { everyPodField } from "../resources/ruleCases.ts"
 
 const engine = engineFor("reference")
 if (engine === undefined) throw new Error("there is no reference engine")
@@ -34,6 +36,55 @@ describe("an engine's pod", () => {
     assert.deepInclude(spec.volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: "17179869184" } })
     assert.notProperty(specOf().metadata.labels, "kueue.x-k8s.io/queue-name")
     assert.notProperty(specOf().spec, "runtimeClassName")
+  })
+
+  it("has every field that its host class sets for pods, and the labels, annotations and variables that Seatrial needs", () => {
+    const ofClass = Option.getOrThrow(toPodClass({ metadata: { name: "local" }, spec: everyPodField }))
+    const { metadata, spec } = specOf(ofClass)
+    const [{ env, resources }] = spec.containers
+    assert.deepInclude(metadata.labels, { team: "search", "example.com/cost-center": "7", "seatrial.dev/role": "engine" })
+    assert.deepInclude(metadata.annotations, { "example.com/note": "any text, even {}", "seatrial.dev/price-per-gpu-hour": "1" })
+    assert.deepInclude(spec, {
+      priorityClassName: "high",
+      schedulerName: "other",
+      affinity: everyPodField.affinity,
+      resourceClaims: [{ name: "nic", resourceClaimTemplateName: "nics" }]
+    })
+    assert.deepInclude(env, { name: "NCCL_IB_HCA", value: "mlx5" })
+    assert.deepInclude(resources.requests, { "rdma/hca": "1", "hugepages-2Mi": "64Mi", "ephemeral-storage": String(2 ** 30 + 2 ** 20) })
+    assert.deepInclude(resources.limits, { "rdma/hca": "1", "hugepages-2Mi": "64Mi" })
+    assert.notProperty(resources.limits, "ephemeral-storage")
+    assert.deepStrictEqual(resources.claims, [{ name: "nic" }])
+    for (const field of ["affinity", "priorityClassName", "resourceClaims", "schedulerName"]) assert.notProperty(specOf().spec, field)
+  })
+
+  it("is outdated if a field of its host class changes, and not because it avoids nodes", () => {
+    const pod = (change: Partial<PodClass>, avoid: ReadonlyArray<string> = []) =>
+      enginePod({
+        run,
+        revision,
+        podClass: { ...podClass, ...change },
+        engine,
+        settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
+        weightsClaim: "weights",
+        avoid
+      })
+    const madeFrom = (of: ReturnType<typeof pod>) => of.metadata.annotations?.["seatrial.dev/made-from"]
+    const changes: ReadonlyArray<Partial<PodClass>> = [
+      {},
+      { labels: { team: "search" } },
+      { annotations: { team: "search" } },
+      { affinity: everyPodField.affinity ?? {} },
+      { priorityClassName: "high" }
+    ]
+    assert.strictEqual(new Set(changes.map((change) => madeFrom(pod(change)))).size, changes.length)
+    for (const change of changes) assert.strictEqual(madeFrom(pod(change, ["slow"])), madeFrom(pod(change)))
+    const preferred = JSON.parse(JSON.stringify(pod({ affinity: everyPodField.affinity ?? {} }, ["slow"]))).spec.affinity.nodeAffinity
+    assert.deepStrictEqual(
+      preferred.preferredDuringSchedulingIgnoredDuringExecution.map(({ weight }: { weight: number }) => weight),
+      [5, 100]
+    )
+    assert.isDefined(preferred.requiredDuringSchedulingIgnoredDuringExecution)
   })
 
   it("runs the image with which its revision was verified, and before that the image of its host class", () => {
@@ -81,12 +132,18 @@ describe("an engine's pod", () => {
   it("writes to disks of its node, or to its own folders on a claim; compiled kernels are separate for each organization, image, GPU type and commit", () => {
     assert.deepInclude(specOf().spec.volumes, { name: "scratch", emptyDir: {} })
     assert.notInclude(JSON.stringify(specOf()), '"/cache')
-    const claims = { scratch: { claimName: "fast", sizeBytes: null }, compileCache: { claimName: "kernels", sizeBytes: null } }
+    const claims = {
+      scratch: { claimName: "fast", sizeBytes: null, requestBytes: null },
+      compileCache: { claimName: "kernels", sizeBytes: null, requestBytes: null }
+    }
     assert.deepInclude(container(claims).volumeMounts, { name: "scratch", mountPath: "/tmp", subPath: own })
     assert.deepInclude(container(claims).volumeMounts, { name: "cache", mountPath: "/cache", subPath: compiled })
     assert.deepInclude(specOf(claims).spec.volumes, { name: "cache", persistentVolumeClaim: { claimName: "kernels" } })
     assert.deepInclude(container(claims).env, { name: "TRITON_CACHE_DIR", value: "/cache/triton" })
-    const disks = { scratch: { claimName: null, sizeBytes: 1_000 }, compileCache: { claimName: null, sizeBytes: 2_000 } }
+    const disks = {
+      scratch: { claimName: null, sizeBytes: 1_000, requestBytes: null },
+      compileCache: { claimName: null, sizeBytes: 2_000, requestBytes: null }
+    }
     assert.includeDeepMembers(specOf(disks).spec.volumes, [
       { name: "scratch", emptyDir: { sizeLimit: "1000" } },
       { name: "cache", emptyDir: { sizeLimit: "2000" } }

@@ -5,6 +5,7 @@ import { type EngineAdapter, engineFor } from "@seatrial/engines"
 import { enginePod } from "../../src/objects/enginePod.ts"
 import type { HostClassResource } from "../../src/resources/HostClassResource.ts"
 import { type PodClass, toPodClass } from "../../src/resources/PodClass.ts"
+import { reservedVariables } from "../../src/resources/podRules.ts"
 import { adapted } from "../adapted.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
 
@@ -67,6 +68,11 @@ for (const runtime of ["vllm", "sglang"] as const) {
       const [container] = podOf(runtime).containers
       assert.strictEqual(container.image, image[runtime])
       assert.deepStrictEqual(container.command, runtime === "vllm" ? ["vllm", "serve"] : ["python3", "-m", "sglang.launch_server"])
+    })
+
+    it("sets no variable that a host class could set differently", () => {
+      const names: ReadonlyArray<string> = podOf(runtime).containers[0].env.map(({ name }: { name: string }) => name)
+      for (const name of names) assert.include(reservedVariables, name)
     })
 
     it("has probes that fit the engine: startup until the operator's deadline, readiness with a request that costs nothing", () => {
@@ -141,7 +147,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
 
     it("shares compiled code with no other organization, image, GPU type or commit", () => {
-      const spec = podOf(runtime, { compileCache: { claimName: "kernels", sizeBytes: null } })
+      const spec = podOf(runtime, { compileCache: { claimName: "kernels", sizeBytes: null, requestBytes: null } })
       const cache = spec.containers[0].volumeMounts.find(({ name }: { name: string }) => name === "cache")
       assert.strictEqual(cache.subPath, [orgId, image[runtime].replaceAll(/[/:]/g, "-"), "H100", commit].join("/"))
       assert.match(variable(spec, runtime === "vllm" ? "VLLM_CACHE_ROOT" : "SGLANG_CACHE_DIR") ?? "", /^\/cache\//)

@@ -387,6 +387,19 @@ describe("an applied object", () => {
     })
   })
 
+  it.effect("for a host class that breaks a rule says which, and the class is not offered to others", () => {
+    const door = makeDoor()
+    const local = Option.getOrUndefined(door.kube.find("HostClass", "local"))?.spec
+    return Effect.gen(function* () {
+      door.kube.add("HostClass", "sliced", { spec: { ...(Predicate.isObject(local) ? local : {}), gpuCount: 2, gpuResource: "nvidia.com/mig-1g.10gb" } })
+      door.apply({ ...spec, serving: { hostClass: "sliced" } })
+      yield* door.operate(door.until(() => door.condition("Accepted").reason === "Invalid"))
+      assert.include(String(door.status().message), "host class sliced. gpuCount must be 1")
+      assert.strictEqual(door.made(), 0)
+      assert.deepStrictEqual([...new Set(door.classes)], ["local"])
+    })
+  })
+
   it.effect("for a host class whose engines span several nodes says that this is not supported yet", () => {
     const door = makeDoor()
     const local = Option.getOrUndefined(door.kube.find("HostClass", "local"))?.spec

@@ -1,9 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node, Pod } from "@seatrial/kube"
+import { Option } from "effect"
 import { hostClassStatus, modelsByClass } from "../../src/classes/hostClassStatus.ts"
 import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
+import { noHardware } from "../../src/gather/capacity/hardware.ts"
 import type { HostClassResource } from "../../src/resources/HostClassResource.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../../src/resources/ModelDeployment.ts"
+import { toPodClass } from "../../src/resources/PodClass.ts"
 import { podClass } from "../observations.ts"
 import { hostClassCases } from "./ruleCases.ts"
 
@@ -14,8 +17,8 @@ const object = (change: Partial<HostClassResource["spec"]> = {}, name = "local",
   spec: { ...spec, ...change }
 })
 const capacity = { nodes: 2, openNodes: 1, gpus: 8, freeGpus: 6, engines: 0 }
-const statusFor = (of: HostClassResource, models: ReadonlyArray<string> = [], engines = 0, now = 0) =>
-  hostClassStatus({ object: of, capacity: { ...capacity, engines }, models, namespace: "seatrial", now })
+const statusFor = (of: HostClassResource, models: ReadonlyArray<string> = [], engines = 0, now = 0, hardware = noHardware) =>
+  hostClassStatus({ object: of, capacity: { ...capacity, engines }, hardware, models, namespace: "seatrial", now })
 const condition = (status: ReturnType<typeof statusFor>, type: string) => status.conditions?.find((one) => one.type === type)
 
 describe("a host class", () => {
@@ -50,7 +53,7 @@ describe("a host class", () => {
     const later = statusFor({ ...object(), status: first }, [], 0, 9_000)
     assert.deepStrictEqual(
       later.conditions?.map(({ lastTransitionTime }) => Date.parse(lastTransitionTime)),
-      [0, 9_000]
+      [0, 0, 9_000]
     )
   })
 
@@ -72,6 +75,48 @@ describe("a host class", () => {
         ["large", ["acme/e"]]
       ]
     )
+  })
+
+  describe("compares its nodes' labels with its specification:", () => {
+    const memory = "nvidia.com/gpu.memory"
+    const matching = (labels: ReadonlyArray<Record<string, string>>, change: Partial<HostClassResource["spec"]>) => {
+      const ledger = makeGpuLedger()
+      for (const [index, each] of labels.entries()) ledger.setNode(`n${index}`, { metadata: { name: `n${index}`, labels: each } })
+      const of = object(change)
+      return condition(statusFor(of, [], 0, 0, ledger.hardware(Option.getOrThrow(toPodClass(of)))), "HardwareMatches")
+    }
+    const gib = 2 ** 30
+    const cases: ReadonlyArray<
+      readonly [what: string, labels: ReadonlyArray<Record<string, string>>, spec: object, status: "True" | "False" | "Unknown", reason: string]
+    > = [
+      ["no label", [{}], {}, "Unknown", "NotReported"],
+      ["exactly its memory", [{ [memory]: "1024" }], {}, "True", "Matches"],
+      ["the smallest GPU counts", [{ [memory]: "81559" }, { [memory]: "1023" }], {}, "False", "MemoryTooLarge"],
+      [
+        "GPUs of other nodes do not count",
+        [
+          { [memory]: "2048", card: "a" },
+          { [memory]: "1", card: "b" }
+        ],
+        { nodeSelector: { card: "a" } },
+        "True",
+        "Matches"
+      ],
+      [
+        "a slice has its own label",
+        [{ [memory]: "81559", "nvidia.com/mig-1g.10gb.memory": "512" }],
+        { gpuResource: "nvidia.com/mig-1g.10gb" },
+        "False",
+        "MemoryTooLarge"
+      ],
+      ["a shared GPU has the memory of the GPU", [{ [memory]: "1024" }], { gpuResource: "nvidia.com/gpu.shared" }, "True", "Matches"],
+      ["several time-sliced GPUs", [{ [memory]: "81559", "nvidia.com/gpu.sharing-strategy": "time-slicing" }], { gpuCount: 2 }, "False", "SharedGpus"],
+      ["several MIG slices", [{ "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb" }], { gpuCount: 2 }, "False", "SharedGpus"],
+      ["several whole GPUs", [{ [memory]: "81559", "nvidia.com/gpu.sharing-strategy": "none" }], { gpuCount: 2, gpuMemoryBytes: gib }, "True", "Matches"]
+    ]
+    for (const [what, labels, change, status, reason] of cases) {
+      it(what, () => assert.deepInclude(matching(labels, change), { status, reason }))
+    }
   })
 
   it("counts nodes with its labels, the open ones among them, their GPUs, and the free ones", () => {

@@ -40,6 +40,37 @@ const small: HostClassResource["spec"] = {
   pricePerGpuHour: "1"
 }
 
+/** All fields that pods get as they are. */
+export const everyPodField: HostClassResource["spec"] = {
+  ...small,
+  priorityClassName: "high",
+  schedulerName: "other",
+  labels: { team: "search", "example.com/cost-center": "7" },
+  annotations: { "example.com/note": "any text, even {}" },
+  env: [{ name: "NCCL_IB_HCA", value: "mlx5" }],
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: ["a", "b"] }] }]
+      },
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight: 5, preference: { matchFields: [{ key: "metadata.name", operator: "NotIn", values: ["slow"] }] } }
+      ]
+    },
+    podAntiAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: { matchLabels: { app: "noisy" } }, topologyKey: "kubernetes.io/hostname" }]
+    }
+  },
+  extraResources: { "rdma/hca": "1", "hugepages-2Mi": "64Mi" },
+  resourceClaims: [{ name: "nic", resourceClaimTemplateName: "nics" }],
+  scratch: { sizeBytes: 2 ** 30, requestBytes: 2 ** 30 },
+  compileCache: { requestBytes: 2 ** 20 }
+}
+
+const wholeGpus = "gpuCount must be 1 with a gpuResource of MIG slices or shared GPUs: an engine cannot be split over parts of GPUs"
+const ownGpus = "extraResources must not contain gpuResource: gpuCount says how many GPUs an engine gets"
+const oneClaim = "a resource claim must have either resourceClaimName or resourceClaimTemplateName"
+
 /** The same for host classes. */
 export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostClassResource["spec"], broken: string | null]> = [
   ["rule-plain", small, null],
@@ -78,5 +109,58 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
     { ...small, weightsCache: { claimName: "node-weights", sizeBytes: 2 ** 40 } },
     "weightsCache.claimName cannot be combined with storageClassName and sizeBytes: a claim has its own size"
   ],
-  ["rule-copies-size", { ...small, weightsCache: { storageClassName: "local" } }, "weightsCache.storageClassName requires sizeBytes"]
+  ["rule-copies-size", { ...small, weightsCache: { storageClassName: "local" } }, "weightsCache.storageClassName requires sizeBytes"],
+  ["rule-pods", everyPodField, null],
+  ["rule-slice", { ...small, gpuResource: "nvidia.com/mig-1g.10gb" }, null],
+  ["rule-slices", { ...small, gpuCount: 2, gpuResource: "nvidia.com/mig-1g.10gb" }, wholeGpus],
+  ["rule-shares", { ...small, gpuCount: 2, gpuResource: "nvidia.com/gpu.shared" }, wholeGpus],
+  ["rule-several", { ...small, gpuCount: 2, gpuResource: "nvidia.com/gpu" }, null],
+  [
+    "rule-scratch-claim",
+    { ...small, scratch: { claimName: "fast", requestBytes: 1 } },
+    "scratch.requestBytes requests room on the node's disk: it cannot be combined with claimName"
+  ],
+  ["rule-scratch-size", { ...small, scratch: { sizeBytes: 1, requestBytes: 2 } }, "scratch.requestBytes must be at most sizeBytes"],
+  [
+    "rule-cache-claim",
+    { ...small, compileCache: { claimName: "fast", requestBytes: 1 } },
+    "compileCache.requestBytes requests room on the node's disk: it cannot be combined with claimName"
+  ],
+  ["rule-cache-size", { ...small, compileCache: { sizeBytes: 1, requestBytes: 2 } }, "compileCache.requestBytes must be at most sizeBytes"],
+  ["rule-bad-label", { ...small, labels: { team: "-" } }, "labels has a key or value that is not a valid label"],
+  ...["seatrial.dev/role", "app.kubernetes.io/managed-by", "kueue.x-k8s.io/queue-name"].map(
+    (key) =>
+      [
+        "rule-own-label",
+        { ...small, labels: { [key]: "x" } },
+        "labels must not contain seatrial.dev/*, app.kubernetes.io/* and kueue.x-k8s.io/queue-name, which Seatrial sets"
+      ] as const
+  ),
+  [
+    "rule-bad-annotation",
+    { ...small, annotations: { "not a key": "x" } },
+    "annotations has a key that is not valid: keys are name or prefix/name, of letters, digits, '-', '_' and '.'"
+  ],
+  ["rule-own-annotation", { ...small, annotations: { "seatrial.dev/made-from": "x" } }, "annotations must not contain seatrial.dev/*, which Seatrial sets"],
+  ...["HOME", "HF_TOKEN", "VLLM_PLUGINS"].map(
+    (name) =>
+      [
+        "rule-own-env",
+        { ...small, env: [{ name, value: "x" }] },
+        "env must not contain a variable that Seatrial sets, for example HOME or HF_HUB_OFFLINE"
+      ] as const
+  ),
+  ...["cpu", "ephemeral-storage", "hugepages-0Mi", "a b/c"].map(
+    (name) =>
+      [
+        "rule-resource",
+        { ...small, extraResources: { [name]: "1" } },
+        "extraResources must have names like rdma/hca or hugepages-2Mi: CPU, memory and disk have fields of their own"
+      ] as const
+  ),
+  ["rule-gpus", { ...small, extraResources: { "nvidia.com/gpu": "1" } }, ownGpus],
+  ["rule-own-gpus", { ...small, gpuResource: "amd.com/gpu", extraResources: { "amd.com/gpu": "1" } }, ownGpus],
+  ["rule-other-gpus", { ...small, gpuResource: "amd.com/gpu", extraResources: { "nvidia.com/gpu": "1" } }, null],
+  ["rule-claims", { ...small, resourceClaims: [{ name: "nic" }] }, oneClaim],
+  ["rule-two-claims", { ...small, resourceClaims: [{ name: "nic", resourceClaimName: "a", resourceClaimTemplateName: "b" }] }, oneClaim]
 ]

@@ -3,6 +3,7 @@ import type { PodClass } from "../../resources/PodClass.ts"
 import { isGated } from "../observePod.ts"
 import type { WatchedPod } from "../watched.ts"
 import { type GpuUsage, makeGpuUsage } from "./GpuUsage.ts"
+import { type Hardware, hardwareOf } from "./hardware.ts"
 import { makeNodeRoom } from "./NodeRoom.ts"
 import { accepts, hasLabels, offeredGpus } from "./nodeFit.ts"
 import { shortageOf } from "./nodeShortage.ts"
@@ -77,6 +78,8 @@ const makeNodeQueries = ({ changes, nodes }: LedgerState) => {
       shortages.set(name, { podClass, change: changes.nodes, message })
       return message
     },
+    /** What the labels of the class's nodes say about their GPUs. Reads every node. */
+    hardware: (podClass: PodClass): Hardware => hardwareOf(podClass, [...nodes.values()]),
     /** Whether another node than these accepts engines of the class. */
     hasOtherNode: (podClass: PodClass, names: ReadonlyArray<string>): boolean => {
       const isOther = ([name, node]: readonly [string, Node]) =>

@@ -9,7 +9,7 @@ import { fittingClasses } from "./fittingClasses.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
 import { isBefore, makePoolNotes, type NotedChoice, noteOf, type PoolNote, type PoolNotes } from "./poolNotes.ts"
 
-/** The input for a run's place. `classes`: all host classes, including the run's own. */
+/** The input for a run's place. `classes`: the host classes on which models can be deployed. */
 export interface PoolQuestion {
   readonly run: Run
   readonly podClass: PodClass | null

@@ -1,5 +1,7 @@
 import type { Node } from "@seatrial/kube"
+import type { NodeRequirement, NodeTerm } from "../../resources/Affinity.ts"
 import type { PodClass } from "../../resources/PodClass.ts"
+import { isGpuShare } from "../../resources/podRules.ts"
 
 type Taint = NonNullable<NonNullable<Node["spec"]>["taints"]>[number]
 type Toleration = PodClass["tolerations"][number]
@@ -10,11 +12,52 @@ export const quantity = (value: string | number | undefined): number => {
   return Number.isFinite(parsed) ? parsed : 0
 }
 
-/** GPUs that the node offers to the class, whether they are taken or not. */
-export const offeredGpus = ({ gpuResource }: PodClass, node: Node): number => quantity(node.status?.allocatable?.[gpuResource])
+/**
+ * Whether the node's GPUs of that resource are parts of GPUs, by the labels of GPU Feature Discovery. With the strategy
+ * `single` of MIG, slices have the resource of whole GPUs, and the product names the slice.
+ */
+export const offersShares = (gpuResource: string, { metadata: { labels = {} } }: Node): boolean => {
+  if (isGpuShare(gpuResource)) return true
+  if (!gpuResource.startsWith("nvidia.com/")) return false
+  const strategy = labels["nvidia.com/gpu.sharing-strategy"] ?? "none"
+  const product = labels["nvidia.com/gpu.product"] ?? ""
+  return strategy !== "none" || product.includes("-MIG-") || product.endsWith("-SHARED")
+}
 
-export const hasLabels = ({ nodeSelector }: PodClass, node: Node): boolean =>
-  Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value)
+/** GPUs that the node offers to the class, whether they are taken or not. An engine is not split over parts of GPUs. */
+export const offeredGpus = ({ gpuResource, hostClass }: PodClass, node: Node): number =>
+  hostClass.gpu_count > 1 && offersShares(gpuResource, node) ? 0 : quantity(node.status?.allocatable?.[gpuResource])
+
+const holds = ({ key, operator, values = [] }: NodeRequirement, entries: Readonly<Record<string, string>>): boolean => {
+  const value = entries[key]
+  switch (operator) {
+    case "In":
+      return value !== undefined && values.includes(value)
+    case "NotIn":
+      return value === undefined || !values.includes(value)
+    case "Exists":
+      return value !== undefined
+    case "DoesNotExist":
+      return value === undefined
+    case "Gt":
+      return value !== undefined && Number(value) > Number(values[0])
+    case "Lt":
+      return value !== undefined && Number(value) < Number(values[0])
+  }
+}
+
+/** A term without requirements matches no node. */
+const matchesTerm = ({ matchExpressions = [], matchFields = [] }: NodeTerm, { metadata: { labels = {}, name } }: Node): boolean =>
+  matchExpressions.length + matchFields.length > 0 &&
+  matchExpressions.every((requirement) => holds(requirement, labels)) &&
+  matchFields.every((requirement) => holds(requirement, { "metadata.name": name }))
+
+const matchesAffinity = ({ nodeAffinity }: PodClass["affinity"], node: Node): boolean =>
+  nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms.some((term) => matchesTerm(term, node)) ?? true
+
+/** Whether the node belongs to the class: it has the labels, and matches the required node affinity. */
+export const hasLabels = ({ affinity, nodeSelector }: PodClass, node: Node): boolean =>
+  Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value) && matchesAffinity(affinity, node)
 
 const tolerates = ({ effect, key, operator, value }: Toleration, taint: Taint): boolean =>
   (key === undefined || key === taint.key) &&

@@ -1,0 +1,36 @@
+import type { Node } from "@seatrial/kube"
+import type { PodClass } from "../../resources/PodClass.ts"
+import { hasLabels, offersShares, quantity } from "./nodeFit.ts"
+
+/** A GPU's memory in bytes, by a node's label. */
+interface LabeledMemory {
+  readonly node: string
+  readonly bytes: number
+}
+
+/** What GPU Feature Discovery says about the GPUs of a class's nodes. */
+export interface Hardware {
+  /** The smallest memory of a GPU; null if no node of the class has the label. */
+  readonly leastMemory: LabeledMemory | null
+  /** Name of a node whose GPUs are MIG slices or are shared; null if there is none. */
+  readonly sharing: string | null
+}
+
+export const noHardware: Hardware = { leastMemory: null, sharing: null }
+
+const mib = 2 ** 20
+
+/** The label with the memory of one GPU, or of one slice, in MiB. A shared GPU has the memory of the whole GPU. */
+export const memoryLabel = (gpuResource: string): string => `${gpuResource.replace(/\.shared$/u, "")}.memory`
+
+/** Reads the labels of the class's nodes. */
+export const hardwareOf = (podClass: PodClass, nodes: ReadonlyArray<Node>): Hardware => {
+  const { gpuResource } = podClass
+  const own = nodes.filter((node) => hasLabels(podClass, node))
+  const label = memoryLabel(gpuResource)
+  const memories = own
+    .map(({ metadata }) => ({ node: metadata.name, bytes: quantity(metadata.labels?.[label]) * mib }))
+    .filter(({ bytes }) => bytes > 0)
+    .sort((one, other) => one.bytes - other.bytes)
+  return { leastMemory: memories[0] ?? null, sharing: own.find((node) => offersShares(gpuResource, node))?.metadata.name ?? null }
+}
