@@ -7,7 +7,7 @@ import { Console, Effect, Schema } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { SampleHub } from "../../src/hub/SampleHub.ts"
 import { type Content, makeRepository } from "../../src/hub/SampleRepository.ts"
-import { tinyConfig, tinyFiles } from "./tinyFiles.ts"
+import { tinyConfig, tinyFiles } from "../hub/tinyFiles.ts"
 
 const Told = Schema.fromJsonString(Schema.Struct({ outcome: Schema.String, memory: Schema.Finite, cpuSeconds: Schema.Finite }))
 const program = fileURLToPath(new URL("./inspectProcess.ts", import.meta.url))
@@ -126,7 +126,7 @@ const never = () => undefined
 const atInfo = (fault: HubFault) => (request: HubRequest) => (request.path.startsWith("/api/") ? fault : undefined)
 const atConfig = (fault: HubFault) => (request: HubRequest) => (request.file === "config.json" ? fault : undefined)
 
-/** `HOSTILE=all npx vitest run packages/local/test/hub/hostile.test.ts` runs every case and prints its cost. */
+/** `HOSTILE=all npx vitest run --project contract packages/local/test/long/hostileRepositories.test.ts` runs every case and prints its cost. */
 const all = process.env.HOSTILE === "all"
 
 type Case = readonly [

@@ -1,0 +1,43 @@
+import { spawn } from "node:child_process"
+
+/**
+ * Runs all static checks, two at a time, and prints the output of each when it ends. The slowest come first. Exits with 1
+ * if one of them fails, after all have run.
+ */
+
+const checks: ReadonlyArray<readonly [name: string, ...command: ReadonlyArray<string>]> = [
+  ["dependencies", "depcruise", "packages", "test", "k8s", "--config", ".dependency-cruiser.json"],
+  ["types", "tsc", "--noEmit"],
+  ["format", "biome", "ci", "--colors=off", "--error-on-warnings", "."],
+  ["unused code", "knip"],
+  ["OpenAPI document", "node", "test/openApi/lint.ts"],
+  ["generated files", "node", "k8s/generate.ts", "--check"],
+  ["language", "node", "tools/language.ts"]
+]
+
+const run = ([name, program = "", ...args]: (typeof checks)[number]) =>
+  new Promise<boolean>((resolve) => {
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] })
+    const output: Array<Buffer> = []
+    child.stdout.on("data", (part) => output.push(part))
+    child.stderr.on("data", (part) => output.push(part))
+    // `close` follows.
+    child.on("error", ({ message }) => output.push(Buffer.from(`${message}. Start the checks with \`npm run check\`.\n`)))
+    child.on("close", (code) => {
+      process.stdout.write(`== ${name}: ${code === 0 ? "passed" : "FAILED"}\n${Buffer.concat(output)}`)
+      resolve(code === 0)
+    })
+  })
+
+const waiting = [...checks]
+const failed: Array<string> = []
+const worker = async () => {
+  for (let check = waiting.shift(); check !== undefined; check = waiting.shift()) {
+    if (!(await run(check))) failed.push(check[0])
+  }
+}
+await Promise.all([worker(), worker()])
+if (failed.length > 0) {
+  process.stderr.write(`Failed checks: ${failed.join(", ")}\n`)
+  process.exitCode = 1
+}
