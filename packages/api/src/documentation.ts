@@ -35,7 +35,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "deployments.create": {
     summary: "Create a deployment",
     description:
-      "Creates a model from a `source`, or redeploys an existing one by its `model_id`. Also requires `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input returns 200 with `Idempotent-Replayed: true` and the current state of the operation. Returns 422 for a host class that the installation does not have, and for a source that a preview would refuse and that is already known. Returns 400 for an unknown runtime, cache type or engine flag."
+      "Creates a model from a `source`, or redeploys an existing one by its `model_id`. Also requires `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input returns 200 with `Idempotent-Replayed: true` and the current state of the operation. Returns 422 for an unknown host class. Also returns 422 for a source that a preview would refuse, if the server has already read that source. Returns 400 for an unknown runtime, cache type or engine flag."
   },
   "deployments.list": { summary: "List deployments", description: `Phases have the names of the \`/v1\` family. ${paging}` },
   "deployments.get": { summary: "Get a deployment", description: `${deploymentRead} Phases have the names of the \`/v1\` family.` },

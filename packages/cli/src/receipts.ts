@@ -131,9 +131,7 @@ const makeVerify = <E, E2>(layerKeyed: Layer.Layer<SeatrialClient, E>, layerPubl
       const { issuer, kid, organization, receipt, verbatim } = verified
       const issued =
         issuer === null ? "" : ` Issued by ${escapeUnsafe(issuer)}${organization === null ? "" : ` to the organization ${escapeUnsafe(organization)}`}.`
-      yield* Console.error(
-        `Verified: signed by the key ${kid}.${issued}${verbatim ? "" : " The file is formatted differently than it was signed, with the same content."}${comparison}`
-      )
+      yield* Console.error(`Verified: signed by the key ${kid}.${issued}${verbatim ? "" : " The file has the signed content in another format."}${comparison}`)
       yield* printRecord(json, receipt)
     })
   ).pipe(

@@ -38,7 +38,7 @@ const judge = (address: string, response: HttpClientResponse.HttpClientResponse,
   if (passing.has(status)) {
     return new Unreachable({ message: `A proxy at ${address} answers ${status}.`, ...parseRetryAfter(headers["retry-after"], now) })
   }
-  return new NotSeatrial({ message: `${address} answered ${status}, and not as a Seatrial server does. Is the address right?`, status })
+  return new NotSeatrial({ message: `${address} answered ${status}, but not like a Seatrial server. Is the address right?`, status })
 }
 
 const isBroken = (error: unknown): error is HttpClientError.HttpClientError =>

@@ -45,7 +45,7 @@ export const openDigests = Effect.fnUntraced(function* (options: {
     if (digest === undefined) return yield* new DigestMismatch({ reason: "no_digest", part, message: lacking[part] })
     const actual = yield* Effect.promise(() => crypto.subtle.sign("HMAC", key, new Uint8Array(bytes)))
     if (encode(new Uint8Array(actual)) === digest) continue
-    const message = `The ${part} is not the one of the receipt, or the salt is another. Compare the exact bytes of the body.`
+    const message = `The ${part} or the salt does not match the receipt. Compare the exact bytes of the body.`
     return yield* new DigestMismatch({ reason: "different", part, message })
   }
 })

@@ -116,7 +116,7 @@ const partsOf = Effect.fnUntraced(function* (document: string, signature: string
 export const verifyReceipt = Effect.fnUntraced(function* (options: { readonly document: string; readonly signature?: string; readonly keys: SigningKeySet }) {
   const { head, signature, text, verbatim } = yield* partsOf(options.document, options.signature)
   const header = Option.flatMap(Option.flatMap(bytesOf(head), textOf), headerOf)
-  if (Option.isNone(header)) return yield* refuse("malformed_signature", "The signature is not a receipt's: its header has other values.")
+  if (Option.isNone(header)) return yield* refuse("malformed_signature", "This is not the signature of a receipt: its header has unexpected values.")
   const { digests = null, iss = null, kid, org = null } = header.value
   const signingKey = options.keys.keys.find((key) => key.kid === kid)
   if (signingKey === undefined) {

@@ -202,7 +202,7 @@ const oversizeOf = ({ facts, gpuLimit = null }: EvaluationInput, { gpu_count: co
   const bytes = weightCommits(facts).reduce((sum, { files }) => files.reduce((total, { size }) => total + size, sum), 0)
   return limit === undefined || bytes <= limit
     ? null
-    : `The files of ${facts.repo} are ${sizeInWords(bytes)} (${bytes} bytes), and a node of ${name} has room for a copy of ${sizeInWords(limit)} (${limit} bytes).`
+    : `The files of ${facts.repo} are ${sizeInWords(bytes)} (${bytes} bytes), but a node of ${name} has room for only ${sizeInWords(limit)} (${limit} bytes).`
 }
 
 /** The flags allow the context, but the engine needs more time to read it than the trial waits. */

@@ -117,7 +117,7 @@ export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyA
   if (unknown === undefined) return null
   const message =
     unknown === "any"
-      ? "any must stand alone: it already means every host class."
+      ? "any cannot be combined with names: it already means every host class."
       : `There is no host class ${unknown}; choose ${isClassChoice(serving) ? "from" : "one of"} ${hostClassNames(hostClasses)}.`
   return { kind: "unknown", param: "serving.host_class", message }
 }

@@ -293,10 +293,7 @@ describe("the fit of any model", () => {
     assert.strictEqual(ask(2 * gib).kind, "derived")
     const refused = ask(2 * gib - 1)
     assert.strictEqual(refused.kind === "refused" ? refused.reason.code : "", "does_not_fit")
-    assert.match(
-      refused.kind === "refused" ? refused.reason.message : "",
-      /2\.0 GiB \(2147483648 bytes\), and a node of copies has room for a copy of 2\.0 GiB/
-    )
+    assert.match(refused.kind === "refused" ? refused.reason.message : "", /2\.0 GiB \(2147483648 bytes\), but a node of copies has room for only 2\.0 GiB/)
     const withAlternative = ask(gib, [hostClass("store", 80, 1, 2)])
     assert.strictEqual(withAlternative.kind === "derived" ? withAlternative.serving.host_class : "", "store")
     assert.deepStrictEqual(withAlternative.kind === "derived" ? withAlternative.alternatives : null, [])

@@ -119,7 +119,7 @@ export const samplingDefaults = (argument: string): EngineFlag => {
   const mostTokens = 100_000_000
   const taken = object(
     argument,
-    `an object of temperature (0 to 2), top_p (above 0, to 1), top_k (-1 to 1000), min_p (0 to 1), repetition_penalty (0.5 to 2) and max_new_tokens (from ${longestCheckedAnswer}: it cuts every answer, and a trial asks for long ones)`,
+    `an object of temperature (0 to 2), top_p (above 0, up to 1), top_k (-1 to 1000), min_p (0 to 1), repetition_penalty (0.5 to 2) and max_new_tokens (at least ${longestCheckedAnswer}, because the trial requests answers of that length)`,
     Schema.Struct({
       ...fields,
       top_p: optional(Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))),

@@ -61,5 +61,5 @@ export const packedProblem = (
   if (kernels.some((kernel) => kernel.bits === bits && (kernel.symmetric === undefined || symmetric === undefined || kernel.symmetric === symmetric)))
     return null
   const supported = kernels.map((kernel) => `${kernel.bits}${kernel.symmetric === undefined ? "" : kernel.symmetric ? " symmetric" : " asymmetric"}`).join(", ")
-  return `its weights have ${bits} bits${symmetric === undefined ? "" : symmetric ? ", symmetric" : ", asymmetric"}, and there are kernels for ${supported}`
+  return `its weights have ${bits} bits${symmetric === undefined ? "" : symmetric ? ", symmetric" : ", asymmetric"}, but there are kernels only for ${supported}`
 }

@@ -240,7 +240,7 @@ describe("a preview predicts what a deployment does", () => {
       { ...h100, simulated: true },
       { ...small, gpu_memory_bytes: 64 * 2 ** 30 }
     ])
-      assert.match(refused(preview({}, [hostClass], windowed)).reason.message, /layers with a sliding window; only layers that see every token/)
+      assert.match(refused(preview({}, [hostClass], windowed)).reason.message, /layers with a sliding window, which are not supported/)
     assert.strictEqual(preview({}, [h100], windowed).kind, "derived")
   })
 

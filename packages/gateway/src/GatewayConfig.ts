@@ -61,7 +61,7 @@ export const gatewaySettings = [
   {
     name: "GATEWAY_BODIES_BYTES",
     description:
-      "Memory for the request bodies and downloaded images of all callers, in bytes. A body uses it until its answer or stream begins, and counts twice if it has non-ASCII or escaped characters. An organization may use at most as much as it leaves free for others, so at most half; its further bodies get 429. One eighth is reserved for the first 64 KiB of each body",
+      "Memory for the request bodies and downloaded images of all callers, in bytes. A body uses it until its answer or stream begins, and counts twice if it has non-ASCII or escaped characters. An organization may use no more than it leaves free for others, which is half at most; its further bodies get 429. One eighth is reserved for the first 64 KiB of each body",
     default: 256 * 1024 * 1024
   },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Concurrent requests of one API key", default: 64 },

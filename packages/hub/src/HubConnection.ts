@@ -146,7 +146,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
       call(async (signal) => {
         const { requests, response } = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
         const value = parseJson(await readAnswer(response.body))
-        if (value === undefined) throw unavailable("The model hub sends a response that is not JSON.")
+        if (value === undefined) throw unavailable("The model hub sent a response that is not JSON.")
         sent += requests
         return { value, next: nextPage(response.headers.get("link"), endpoint, origin) }
       }),

@@ -24,7 +24,7 @@ export const hubSettings = [
   { name: "HUB_DOWNLOAD_RETRIES", description: "Number of retries of a download without data, up to 30 seconds apart", default: 10 },
   {
     name: "HUB_REDIRECT_HOSTS",
-    description: "Hosts at private addresses, besides its own, that the hub may redirect to, separated by commas; .name for all below a name",
+    description: "Hosts with private addresses that the hub may redirect to, in addition to its own, separated by commas; .name means all subdomains of name",
     default: "none"
   },
   { name: "HUB_REMEMBER", description: "How long the data read from a commit is cached", default: "10 minutes" },

@@ -120,7 +120,7 @@ export class TokenizerModel {
   problem(): string | null {
     const type = this.#members.get("type")
     if (type === undefined) return this.#unnamedProblem()
-    if (typeof type !== "string") return "a model whose type is no text"
+    if (typeof type !== "string") return "a model whose type is not a string"
     const kind = kinds.find((known) => known === type)
     return kind === undefined ? `the model ${type.slice(0, 64)}` : this.#problemOf(kind)
   }
@@ -135,7 +135,7 @@ export class TokenizerModel {
 
   #problemOf(kind: Kind): string | null {
     const wrong = members[kind](this.#members)
-    if (wrong !== null) return `a model of the type ${kind} with a wrong or no ${wrong.replace(/^\./, "")}`
+    if (wrong !== null) return `a model of the type ${kind} with an invalid or missing ${wrong.replace(/^\./, "")}`
     return this.#vocabProblem(kind) ?? (kind === "BPE" ? this.#mergesProblem() : kind === "Unigram" ? this.#unknownProblem() : null)
   }
 
@@ -160,7 +160,7 @@ export class TokenizerModel {
 
   #unknownProblem(): string | null {
     const id = this.#members.get("unk_id")
-    return id instanceof JsonNumber && id.value >= this.#size ? `the model.unk_id ${id.value} and ${this.#size} pieces` : null
+    return id instanceof JsonNumber && id.value >= this.#size ? `the model.unk_id ${id.value}, but only ${this.#size} pieces` : null
   }
 
   #join(left: string, right: string): void {

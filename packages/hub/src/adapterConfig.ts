@@ -28,12 +28,12 @@ const decode = Schema.decodeUnknownOption(Config)
 const expected = {
   r: "a whole number from 1 to 8192",
   lora_alpha: "a number above 0",
-  target_modules: "a text, or a list of 1 to 1000 texts",
+  target_modules: "a string, or a list of 1 to 1000 strings",
   rank_pattern: "a whole number from 1 to 8192 for each of at most 1000 modules",
   alpha_pattern: "a number above 0 for each of at most 1000 modules",
   use_rslora: "true or false",
   layers_to_transform: "a layer's number or a list of at most 1000",
-  layers_pattern: "a text or a list of at most 100",
+  layers_pattern: "a string or a list of at most 100",
   base_model_name_or_path: "a text",
   revision: "a text"
 } satisfies Record<keyof typeof Config.fields, string>
@@ -76,7 +76,7 @@ const unapplied: ReadonlyMap<string, string> = new Map(
     modules_to_save: "complete modules in addition to its low-rank pairs (modules_to_save)",
     lora_bias: "biases (lora_bias)",
     trainable_token_indices: "tokens of its own (trainable_token_indices)",
-    target_parameters: "parameters that are no linear modules (target_parameters)",
+    target_parameters: "parameters outside of linear modules (target_parameters)",
     alora_invocation_tokens: "aLoRA (alora_invocation_tokens)",
     layer_replication: "repeated layers (layer_replication)",
     fan_in_fan_out: "transposed weights (fan_in_fan_out)",

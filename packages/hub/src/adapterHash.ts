@@ -67,7 +67,7 @@ export const hashAdapter = Effect.fnUntraced(function* <E>(
   }
   const scales = yield* Effect.try({
     try: () => scaling(config),
-    catch: () => new Unreadable({ reason: "The adapter's configuration has a name that is no text." })
+    catch: () => new Unreadable({ reason: "The adapter's configuration has a name that is not a string." })
   })
   return hash.update(scales).digest("hex")
 })

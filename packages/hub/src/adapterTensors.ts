@@ -195,8 +195,9 @@ const expectedSizes = ({ input, module, output }: Pair, base: AdapterBase) => {
 const sizeProblem = (checked: Pair, base: AdapterBase): string | null => {
   const { A, B, inner, input, output, rank } = checked
   const expected = expectedSizes(checked, base)
-  if (expected.input !== input) return `Its tensor ${shortName(A.name)} is [${rank}, ${input}]; the module takes ${expected.input} values in ${base.repo}.`
-  if (expected.output !== output) return `Its tensor ${shortName(B.name)} is [${output}, ${inner}]; the module gives ${expected.output} values in ${base.repo}.`
+  if (expected.input !== input) return `Its tensor ${shortName(A.name)} is [${rank}, ${input}]; in ${base.repo} the module has ${expected.input} input values.`
+  if (expected.output !== output)
+    return `Its tensor ${shortName(B.name)} is [${output}, ${inner}]; in ${base.repo} the module has ${expected.output} output values.`
   return null
 }
 

@@ -17,5 +17,5 @@ export const floatSize = (text: string): string | null => {
   const [, key, value = ""] = floatNamed.exec(text) ?? []
   return key === undefined
     ? null
-    : `config.json gives ${key} as ${value.slice(0, 40)}: engines take a whole number there that is written without a decimal point.`
+    : `config.json gives ${key} as ${value.slice(0, 40)}. Write it as a whole number without a decimal point: engines accept nothing else.`
 }

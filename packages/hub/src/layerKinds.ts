@@ -49,8 +49,7 @@ const unknownKind = (key: string, word: string, known: Iterable<string>) =>
     })
   )
 
-const tooFew = (key: string, layers: number) =>
-  Result.fail(new Unreadable({ reason: `config.json names the kinds of fewer than its ${layers} layers in ${key}.` }))
+const tooFew = (key: string, layers: number) => Result.fail(new Unreadable({ reason: `config.json has ${layers} layers, but lists fewer in ${key}.` }))
 
 const fromWords = (key: string, words: ReadonlyArray<string>, layers: number): KindsResult => {
   if (words.length < layers) return tooFew(key, layers)

@@ -99,7 +99,7 @@ const revisionRemedy = (ref: string): string => {
 const layoutRemedies = {
   model: "Choose a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
   adapter:
-    "Choose a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+    "Choose a LoRA adapter in the format of PEFT (adapter_config.json and adapter_model.safetensors) whose base is on the hub, or a repository with the adapter merged into its base."
 } as const
 
 /** Maximum number of licenses in a message: a card may list thousands. */
@@ -151,7 +151,7 @@ const repositoryTexts = {
     remedy: revisionRemedy(ref)
   }),
   FileMissing: ({ commit, repo }) => ({
-    message: `The model hub lists a file of ${repo} at commit ${commit} that it cannot deliver.`,
+    message: `The model hub cannot deliver a file that it lists for ${repo} at commit ${commit}.`,
     remedy: layoutRemedies.model
   }),
   UnsupportedFormat: ({ kind, problem }) => ({ message: problem, remedy: layoutRemedies[kind] }),
@@ -165,11 +165,11 @@ const repositoryTexts = {
   }),
   RemoteCode: ({ file }) => ({
     message: `${file} asks for Python from the repository (auto_map), which is never run.`,
-    remedy: "Choose a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+    remedy: "Choose a repository whose architecture and tokenizer the engines support without its code, such as the same model converted to Transformers."
   }),
   UnreadProcessor: ({ file, unread }) => ({
     message: `${file.slice(0, 200)} contains processor code, and Seatrial could not read ${unread}. Python from a repository is never run.`,
-    remedy: "Choose a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
+    remedy: "Choose a repository whose processor the engines support without its code, such as the same model converted to Transformers."
   })
 } satisfies Texts
 
@@ -181,8 +181,8 @@ const licenseTexts = {
   LicenseNotAccepted: ({ licenses, repo }) => ({
     message:
       licenses.length === 0
-        ? `The repository states no license. An administrator of this installation must accept such a repository, and did not accept ${repo}.`
-        : `${oneOf(licenses)} must be accepted by an administrator of this installation, and was not accepted for ${repo}.`,
+        ? `The repository states no license. An administrator of this installation must accept ${repo} first.`
+        : `${oneOf(licenses)} is served only after an administrator of this installation has accepted it for ${repo}.`,
     remedy: `Ask an administrator to ${licenses.length === 0 ? "" : "read the license and to "}add ${repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
   }),
   LicenseNotAllowed: ({ allowed, licenses }) => ({

@@ -70,7 +70,7 @@ const notUnderstood = new HubUnavailable({ message: "The model hub's description
 const rootOf = (files: Iterable<RepositoryFile>): ReadonlyMap<string, RepositoryFile> | Unreadable => {
   const root = new Map<string, RepositoryFile>()
   for (const file of files) {
-    if (!isPlainPath(file.path)) return new Unreadable({ reason: "The repository lists a file whose name is no plain path." })
+    if (!isPlainPath(file.path)) return new Unreadable({ reason: "The repository lists a file whose name is not a plain path." })
     if (file.path.includes("/")) continue
     if (root.has(file.path)) return new Unreadable({ reason: "The repository lists a file twice." })
     if (root.size === maxFiles) return new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
@@ -155,7 +155,7 @@ const entryFile = (item: unknown): RepositoryFile | null | Unreadable => {
   const entryName = Option.getOrNull(decodeNamed(item))
   if (entryName !== null && entryName.type !== "file" && isPlainPath(entryName.path)) return null
   const entry = Option.getOrNull(decodeEntry(item))
-  if (entry === null) return new Unreadable({ reason: "The repository lists a file without a credible name, size and hash." })
+  if (entry === null) return new Unreadable({ reason: "The repository lists a file with an invalid name, size or hash." })
   const { lfs, oid, path, size } = entry
   return { path, size: lfs?.size ?? size, blob_id: oid, sha256: lfs?.oid ?? null }
 }
@@ -166,7 +166,7 @@ export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, 
   const listed: Array<RepositoryFile> = []
   let path: string | null = `/api/models/${repo}/tree/${commit}?recursive=false`
   for (let page = 0; path !== null; page++) {
-    if (page === listPages) return yield* new Unreadable({ reason: "The repository's list of files does not end." })
+    if (page === listPages) return yield* new Unreadable({ reason: "The repository's list of files has too many pages." })
     const { next, value }: { readonly value: unknown; readonly next: string | null } = yield* connection.getJson(path)
     const items = decodeTree(value)
     if (Option.isNone(items)) return yield* notUnderstood

@@ -71,14 +71,14 @@ const missingEnd = (files: SmallFiles): string | null =>
     : null
 
 const templateProblem = ({ tokenizerConfig }: SmallFiles): string | null =>
-  isTemplate(tokenizerConfig.chat_template) ? null : "chat_template in tokenizer_config.json must be a text or a list of named templates."
+  isTemplate(tokenizerConfig.chat_template) ? null : "chat_template in tokenizer_config.json must be a string or a list of named templates."
 
 const tokenProblem = ({ tokenizer }: SmallFiles, rows: number): string | null =>
   tokenizer !== null && tokenizer.highest >= rows ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.` : null
 
 const missingAddedTokens = ({ tokenizer, tokenizerConfig }: SmallFiles): string | null =>
   tokenizer !== null && !tokenizer.listsAdded && !Predicate.hasProperty(tokenizerConfig, "added_tokens_decoder")
-    ? "tokenizer.json has no added_tokens, without which Transformers does not read it: write an empty list of them there."
+    ? "tokenizer.json has no added_tokens, which Transformers requires. Add an empty list with that name."
     : null
 
 const tokenizerProblem = ({ tokenizer }: SmallFiles): string | null =>

@@ -200,7 +200,7 @@ class TokenizerVisitor implements JsonVisitor {
   #endAdded(): void {
     const part = this.#keeper.take()
     const wrong = part === undefined ? null : addedToken(part)
-    if (wrong !== null) this.#problem ??= `a wrong or no ${wrong.replace(/^\./, "")} in added_tokens[${this.#addedAt}]`
+    if (wrong !== null) this.#problem ??= `an invalid or missing ${wrong.replace(/^\./, "")} in added_tokens[${this.#addedAt}]`
     this.#addedAt++
   }
 }

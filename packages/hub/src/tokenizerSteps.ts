@@ -132,23 +132,23 @@ const all: Readonly<Record<string, Steps>> = {
 }
 
 const problemOfStep = (steps: Steps, value: JsonValue, place: string): string | null => {
-  if (!isObject(value)) return `a ${place} that is no object`
+  if (!isObject(value)) return `a ${place} that is not an object`
   const type = value.get("type")
   const typeName = typeof type === "string" ? type : null
   const known = typeName === "Sequence" || (typeName !== null && steps.kinds.has(typeName))
   // Only if it matters: a repeated validation of nested steps takes exponential time.
   if ((!known || steps.unnamedFirst === true) && steps.unnamed.some((kind) => problemOfKind(steps, kind, value, place) === null)) return null
-  if (typeName === null) return `a ${place} whose type is no text`
+  if (typeName === null) return `a ${place} whose type is not a string`
   return known ? problemOfKind(steps, typeName, value, place) : `the ${place} ${typeName.slice(0, 64)}`
 }
 
 const problemOfKind = (steps: Steps, kind: string, value: JsonValue, place: string): string | null => {
   if (kind !== "Sequence") {
     const at = steps.kinds.get(kind)?.(value) ?? null
-    return at === null ? null : `a ${place} of the type ${kind} with a wrong or no ${at.replace(/^\./, "")}`
+    return at === null ? null : `a ${place} of the type ${kind} with an invalid or missing ${at.replace(/^\./, "")}`
   }
   const within = isObject(value) ? value.get(steps.within) : undefined
-  if (within === undefined || !isList(within)) return `a ${place} of the type Sequence with a wrong or no ${steps.within}`
+  if (within === undefined || !isList(within)) return `a ${place} of the type Sequence with an invalid or missing ${steps.within}`
   for (const [at, step] of within.entries()) {
     const problem = problemOfStep(steps, step, `${place}.${steps.within}[${at}]`)
     if (problem !== null) return problem

@@ -115,7 +115,7 @@ const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, fr
       (neverWeights.has(dtype) || (config.quantization === "none" && !floating.has(dtype) && !/^F[84]/.test(dtype)))
   )
   if (odd !== undefined)
-    return `${shortName(odd.name)} is of the type ${odd.dtype}, and ${config.quantization === "none" ? "it states no quantization" : "no format keeps weights so"}`
+    return `${shortName(odd.name)} is of the type ${odd.dtype}, and ${config.quantization === "none" ? "it states no quantization" : "no format stores weights of this type"}`
   if (!quantizing.has(config.quantization)) return null
   const quantized = groups.some(({ name }) => quantizedNames.test(name)) || fromHeaders.some(({ dtype }) => quantizedTypes.has(dtype))
   return quantized ? null : `it states the quantization ${config.quantization}, and no tensor is quantized`
@@ -186,7 +186,7 @@ const missingHead: Step = ({ all, config, isLlama }) =>
 
 const missingPrefix: Step = ({ all, config }) => {
   const unnamed = withBeginnings.has(config.architecture) ? beginnings.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
-  return unnamed === undefined ? null : `no tensor's name begins with ${unnamed}, as those of ${config.architecture} do`
+  return unnamed === undefined ? null : `no tensor name begins with ${unnamed}, which ${config.architecture} requires`
 }
 
 /** Why the shape of a norm contradicts the configuration, or null. */
@@ -197,7 +197,7 @@ const normProblem = ({ hidden_size }: ModelConfig, { name, shape }: TensorGroup)
 const linearProblem = (expected: readonly [output: number, input: number] | undefined, { dtype, name, shape }: TensorGroup): string | null =>
   expected === undefined || shape.length !== 2 || !unpacked.has(dtype) || isShape(shape, expected)
     ? null
-    : `${shortName(name)} is ${written(shape)}, and its sizes ask for ${written(expected)}`
+    : `${shortName(name)} is ${written(shape)}, and its configuration requires ${written(expected)}`
 
 const tensorProblem = (config: ModelConfig, shapes: ReturnType<typeof linearShapes>, tensor: TensorGroup): string | null => {
   const final = finalNorm.test(tensor.name) ? normProblem(config, tensor) : null

@@ -29,7 +29,7 @@ describe("the hash of an adapter", () => {
   it.effect("is refused for an adapter whose names have no canonical form", () =>
     Effect.gen(function* () {
       const { reason } = yield* Effect.flip(hashOf({ ...config, rankPattern: { "\ud800": 1 } }))
-      assert.match(reason, /a name that is no text/)
+      assert.match(reason, /a name that is not a string/)
     })
   )
 })

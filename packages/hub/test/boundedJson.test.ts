@@ -17,7 +17,7 @@ describe("a configuration", () => {
     ["3.2e1", '{"text_config": {"num_hidden_layers" : 3.2e1}}', "num_hidden_layers"],
     ["2.0", '{"rope_theta": 10000.0, "eos_token_id": 2.0}', "eos_token_id"]
   ])("is refused with a size that is a float in Python, which no class of Transformers accepts: %s", (value, text, key) => {
-    assert.strictEqual(parsed(text), `config.json gives ${key} as ${value}: engines take a whole number there that is written without a decimal point.`)
+    assert.strictEqual(parsed(text), `config.json gives ${key} as ${value}. Write it as a whole number without a decimal point: engines accept nothing else.`)
   })
 
   it("may have floats in other members, and may mention them in strings", () => {

@@ -154,6 +154,6 @@ describe("a request of a download", () => {
       () => null,
       (error: unknown) => error
     )
-    assert.match(String(problem), /no header may/)
+    assert.match(String(problem), /HTTP does not allow/)
   })
 })

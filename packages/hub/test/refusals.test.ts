@@ -95,7 +95,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.FileMissing({ repo, commit }),
     code: "unsupported_format",
     caller: {
-      message: "The model hub lists a file of acme/model at commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa that it cannot deliver.",
+      message: "The model hub cannot deliver a file that it lists for acme/model at commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.",
       remedy: "Choose a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
     }
   },
@@ -145,7 +145,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     caller: {
       message: "It has no weights.",
       remedy:
-        "Choose a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+        "Choose a LoRA adapter in the format of PEFT (adapter_config.json and adapter_model.safetensors) whose base is on the hub, or a repository with the adapter merged into its base."
     }
   },
   {
@@ -153,7 +153,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "remote_code_required",
     caller: {
       message: "config.json asks for Python from the repository (auto_map), which is never run.",
-      remedy: "Choose a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+      remedy: "Choose a repository whose architecture and tokenizer the engines support without its code, such as the same model converted to Transformers."
     }
   },
   {
@@ -161,7 +161,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "remote_code_required",
     caller: {
       message: "processing_x.py contains processor code, and Seatrial could not read processor_config.json. Python from a repository is never run.",
-      remedy: "Choose a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
+      remedy: "Choose a repository whose processor the engines support without its code, such as the same model converted to Transformers."
     }
   },
   {
@@ -184,7 +184,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.LicenseNotAccepted({ licenses: ["mit"], repo: "Acme/Model" }),
     code: "license_refused",
     caller: {
-      message: "The license mit must be accepted by an administrator of this installation, and was not accepted for Acme/Model.",
+      message: "The license mit is served only after an administrator of this installation has accepted it for Acme/Model.",
       remedy: "Ask an administrator to read the license and to add acme/model to HUB_ACCEPTED_LICENSES."
     }
   },

@@ -66,23 +66,23 @@ describe("a tokenizer.json", () => {
       [{ model: { ...bpe, vocab: { a: "0" } } }, 'no id of "a" in model.vocab'],
       [{ model: { type: "Unigram", vocab: { a: 0 } } }, "a model.vocab that is not a list, which the type Unigram requires"],
       [{ model: { type: "Unigram", vocab: [["a", 0], ["b"]] } }, "no piece with its score in model.vocab[1]"],
-      [{ model: { type: "Unigram", vocab: [["a", 0]], unk_id: 1 } }, "the model.unk_id 1 and 1 pieces"],
-      [{ model: { type: "WordLevel", vocab: {} } }, "a model of the type WordLevel with a wrong or no unk_token"],
+      [{ model: { type: "Unigram", vocab: [["a", 0]], unk_id: 1 } }, "the model.unk_id 1, but only 1 pieces"],
+      [{ model: { type: "WordLevel", vocab: {} } }, "a model of the type WordLevel with an invalid or missing unk_token"],
       [
         { model: { type: "WordPiece", unk_token: "u", continuing_subword_prefix: 5, vocab: {} } },
-        "a model of the type WordPiece with a wrong or no continuing_subword_prefix"
+        "a model of the type WordPiece with an invalid or missing continuing_subword_prefix"
       ],
       [{ model: { type: "Odd", vocab: {} } }, "the model Odd"],
-      [{ model: { ...bpe, type: 5 } }, "a model whose type is no text"],
+      [{ model: { ...bpe, type: 5 } }, "a model whose type is not a string"],
       [{ model: bpe, added_tokens: {} }, "added_tokens that are not a list"],
-      [{ model: bpe, added_tokens: [{ id: 3, content: "x" }] }, "a wrong or no single_word in added_tokens[0]"],
+      [{ model: bpe, added_tokens: [{ id: 3, content: "x" }] }, "an invalid or missing single_word in added_tokens[0]"],
       [{ model: bpe, pre_tokenizer: { type: "Odd" } }, "the pre_tokenizer Odd"],
       [{ model: bpe, pre_tokenizer: within(within({ type: "Odd" })) }, "the pre_tokenizer.pretokenizers[1].pretokenizers[1] Odd"],
       [
         { model: bpe, pre_tokenizer: within({ type: "Split", behavior: "Isolated" }) },
-        "a pre_tokenizer.pretokenizers[1] of the type Split with a wrong or no pattern"
+        "a pre_tokenizer.pretokenizers[1] of the type Split with an invalid or missing pattern"
       ],
-      [{ model: bpe, normalizer: "NFC" }, "a normalizer that is no object"],
+      [{ model: bpe, normalizer: "NFC" }, "a normalizer that is not an object"],
       [{ model: bpe, version: "2.0" }, "a wrong version"],
       [{ model: bpe, vocabulary: 1 }, "an unknown member vocabulary"]
     ] as const)

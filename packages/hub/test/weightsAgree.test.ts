@@ -102,9 +102,9 @@ describe("weights and configuration that contradict each other", () => {
   it("are refused if a Llama's names have no place in any engine, and agree if one engine has a place for them", () => {
     const renamed = (rename: (name: string) => string): Tensors => new Map([...tensors()].map(([name, tensor]) => [rename(name), tensor] as const))
     const bare = renamed((name) => name.replace(/^model\./, ""))
-    assert.match(problemOf(llama, bare) ?? "agreed", /no tensor's name begins with model\.layers\., as those of LlamaForCausalLM do/)
-    assert.match(problemOf({ ...llama, architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" }, bare) ?? "agreed", /as those of Qwen2ForCausalLM do/)
-    assert.match(problemOf({ ...llama, architectures: ["GemmaForCausalLM"], model_type: "gemma" }, bare) ?? "agreed", /as those of GemmaForCausalLM do/)
+    assert.match(problemOf(llama, bare) ?? "agreed", /no tensor name begins with model\.layers\., which LlamaForCausalLM requires/)
+    assert.match(problemOf({ ...llama, architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" }, bare) ?? "agreed", /which Qwen2ForCausalLM requires/)
+    assert.match(problemOf({ ...llama, architectures: ["GemmaForCausalLM"], model_type: "gemma" }, bare) ?? "agreed", /which GemmaForCausalLM requires/)
     assert.match(
       problemOf(
         llama,

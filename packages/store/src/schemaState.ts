@@ -33,7 +33,7 @@ const unsupported = (message: string): SchemaState => ({ _tag: "Unsupported", er
 export const compareSchema = ({ applied, minimum }: DatabaseState): SchemaState => {
   if (knownSchema < minimum) {
     return unsupported(
-      `This version knows the database schema up to ${numbered(knownSchema)}, and the database requires programs that know ${numbered(minimum)}. Start a later version.`
+      `This version supports the database schema up to ${numbered(knownSchema)}, but the database requires a program that supports ${numbered(minimum)}. Start a later version.`
     )
   }
   if (applied.length === 0) return { _tag: "Behind", message: "The database is empty. Run `seatrial migrate`." }

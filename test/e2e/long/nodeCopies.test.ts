@@ -69,7 +69,7 @@ it.live(
       assert.strictEqual(failed.status, "failed")
       assert.match(
         failed.failure_detail ?? "",
-        /^does_not_fit: The files of seatrial\/tiny-chat are .*, and a node of sim-small has room for a copy of 1000 B \(1000 bytes\)\./
+        /^does_not_fit: The files of seatrial\/tiny-chat are .*, but a node of sim-small has room for only 1000 B \(1000 bytes\)\./
       )
       const shown = yield* eventually(
         "the status reports it",

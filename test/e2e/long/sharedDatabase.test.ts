@@ -59,11 +59,11 @@ it.live("this version and the next one share a database during an upgrade; after
     assert.isTrue(yield* isReady(yield* portOf(later)))
     const { status, text } = yield* get(ourPort, "/readyz")
     assert.strictEqual(status, 503)
-    assert.match(text, /knows the database schema up to 0\d{3}, and the database requires programs that know 9000\. Start a later version/)
+    assert.match(text, /supports the database schema up to 0\d{3}, but the database requires a program that supports 9000\. Start a later version/)
     // It stays alive, because a restart would not help.
     assert.strictEqual((yield* get(ourPort, "/healthz")).status, 200)
     const refused = yield* startServer(ourServer, env)
     assert.strictEqual(yield* refused.exited, 1)
-    yield* refused.logged(/seatrial server cannot start: This version knows the database schema up to 0\d{3}/)
+    yield* refused.logged(/seatrial server cannot start: This version supports the database schema up to 0\d{3}/)
   }).pipe(Effect.scoped)
 )

@@ -37,8 +37,8 @@ export const computationProblem = ({
   if (attention_bias || mlp_bias) return "attention_bias and mlp_bias must be false"
   if (activation !== null && activation !== referenceLimits.activation) return `hidden_act '${activation}'; only ${referenceLimits.activation}`
   if (!Number.isInteger(headDim) || headDim % 2 !== 0) return `head size ${headDim}; it must be an even whole number`
-  if (partial_rotary_factor !== 1) return `partial_rotary_factor ${partial_rotary_factor}; only 1, which rotates complete heads`
-  if (windowed) return "layers with a sliding window; only layers that see every token"
-  if (types.length > 0) return `weights of the type ${types.join(", ")}; only F32, BF16 and F16`
+  if (partial_rotary_factor !== 1) return `partial_rotary_factor ${partial_rotary_factor}; only 1 is supported`
+  if (windowed) return "layers with a sliding window, which are not supported"
+  if (types.length > 0) return `weights of the type ${types.join(", ")}; only F32, BF16 and F16 are supported`
   return heads % kvHeads === 0 ? null : `${heads} attention heads are not a multiple of ${kvHeads} key-value heads`
 }

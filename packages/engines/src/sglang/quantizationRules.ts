@@ -31,7 +31,7 @@ const gptq = (config: ModelConfig): Resolution | null => {
   const size = config.quantization_scheme?.group_size
   return size === undefined || packedGroups.includes(size)
     ? null
-    : { problem: `its groups have ${size} values, and there are kernels for ${packedGroups.join(", ")}` }
+    : { problem: `its groups have ${size} values, but there are kernels only for ${packedGroups.join(", ")}` }
 }
 
 const modelOptCheckpoint = ({ quantization_scheme: scheme }: ModelConfig): Resolution | null => {

@@ -56,14 +56,14 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["is not divisible by"],
     code: "gpus_do_not_divide",
-    text: "The model cannot be split over that many GPUs. Choose a host class with another number of them."
+    text: "The model cannot be split over this number of GPUs. Choose a host class with another number of GPUs."
   },
   outOfMemory,
   {
     sign: ["scheduler died during initialization (exit code: -9)"],
     source: ["scheduler died during initialization (exit code: "],
     code: "out_of_memory",
-    text: "The engine was killed for its use of host memory while it started. Choose a host class with more of it, or ask the cluster administrator to raise its memoryBytes."
+    text: "The engine exceeded its host memory while it started and was killed. Choose a host class with more memory, or ask the cluster administrator to raise its memoryBytes."
   },
   argumentsRefused
 ]

@@ -54,7 +54,7 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["Total number of attention heads", "must be divisible by tensor parallel size"],
     code: "gpus_do_not_divide",
-    text: "The model's attention heads cannot be split over that many GPUs. Choose a host class with another number of them."
+    text: "The model's attention heads cannot be split over this number of GPUs. Choose a host class with another number of GPUs."
   },
   {
     sign: ["Insufficient space in /dev/shm for"],
@@ -67,7 +67,7 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
     by: "python",
     sign: ["KeyboardInterrupt: terminated"],
     code: "boot_timeout",
-    text: "The engine was stopped before it was ready. Try again, or choose a host class that lets it take longer."
+    text: "The engine was stopped before it was ready. Try again, or choose a host class with a longer bootDeadlineSeconds."
   },
   argumentsRefused
 ]

@@ -112,7 +112,7 @@ const checkRoom = Effect.fnUntraced(function* (copy: Copy, needed: number) {
   const free = yield* freeBytes(to)
   if (free >= needed) return
   return yield* new StoreFull({
-    message: `The node's copy of the weights needs ${sizeInWords(needed)} (${needed} bytes), and ${sizeInWords(free)} (${free} bytes) are free: every other copy may be in use.`
+    message: `The node's copy of the weights needs ${sizeInWords(needed)} (${needed} bytes), but only ${sizeInWords(free)} (${free} bytes) are free. The other copies may be in use and were not removed.`
   })
 })
 

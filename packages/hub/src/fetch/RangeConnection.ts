@@ -31,7 +31,7 @@ class BufferedConnection implements RangeConnection {
   get(transfer: Transfer): Promise<ResponseHead> {
     return new Promise((resolve, reject) => {
       if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
-        return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
+        return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, has a character that HTTP does not allow." }))
       const isReused = this.#socket !== null && this.#origin === transfer.url.origin
       const job = startTransfer(transfer, isReused, resolve, reject)
       this.#running = job

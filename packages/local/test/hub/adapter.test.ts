@@ -265,7 +265,7 @@ describe("a LoRA adapter", () => {
     ["no rank", config({ r: 0 }), /json has 0 for r, which must be a whole number from 1/],
     ["no alpha", config({ lora_alpha: null }), /json lacks lora_alpha, which must be a number above 0/],
     ["an alpha that turns it around", config({ lora_alpha: -16 }), /json has -16 for lora_alpha, which must be a number above 0/],
-    ["no targets", config({ target_modules: [] }), /json has \[\] for target_modules, which must be a text, or a list of 1/],
+    ["no targets", config({ target_modules: [] }), /json has \[\] for target_modules, which must be a string, or a list of 1/],
     ["another rank than stated", config({ r: 16 }), /lora_A\.weight is \[8, 256\]; adapter_config\.json states the rank 16/],
     ["a rank by pattern", config({ rank_pattern: { "layers.2.self_attn.q_proj": 4 } }), /layers\.2\.self_attn\.q_proj\.lora_A\.weight is \[8, 128\].*rank 4/],
     ["targets that are not named", config({ target_modules: ["q_proj", "v_proj", "o_proj"] }), /adapt down_proj, which is not in target_modules/],
@@ -285,7 +285,7 @@ describe("a LoRA adapter", () => {
     ],
     ["embeddings", rename(/model\.layers\.0\.self_attn\.q_proj\.lora_A\.weight/, "model.embed_tokens.lora_embedding_A"), /changes the embeddings/],
     ["half a pair", withTensors((tensors) => tensors.slice(1)), /has no lora_A/],
-    ["wider than the base", withTensors((tensors) => tensors.map((tensor) => widen(tensor))), /is \[8, 160\]; the module takes 128 values in odd\/base/],
+    ["wider than the base", withTensors((tensors) => tensors.map((tensor) => widen(tensor))), /is \[8, 160\]; in odd\/base the module has 128 input values/],
     ["pickled", adapterOf({}, { "adapter_model.safetensors": undefined, "adapter_model.bin": Buffer.from("x") }), /adapter_model\.bin.*can run code/],
     ["a header that lies", adapterOf({}, { "adapter_model.safetensors": new Uint8Array(64) }), /header/]
   ]
@@ -296,7 +296,7 @@ describe("a LoRA adapter", () => {
           repositories: [base, adapter]
         })
         assert.strictEqual(code, "unsupported_format", name)
-        assert.match(remedy, /a LoRA adapter as PEFT saves it .* or one with the adapter merged into its base\.$/, name)
+        assert.match(remedy, /a LoRA adapter in the format of PEFT .* or a repository with the adapter merged into its base\.$/, name)
         assert.match(message, words, name)
       }
     })

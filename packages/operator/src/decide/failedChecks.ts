@@ -38,7 +38,7 @@ const remedies: Partial<Record<FailureCode, string>> = {
 /** The remedy if the cause is more specific than the code. */
 const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engine_error", string>> = {
   other_engine_version:
-    "Two versions of the engine give different answers for the same commit. If this version is wrong, try another runtime. If the other one was, delete the models that were verified with it, and deploy again.",
+    "Two versions of the engine give different answers for the same commit. If this version is wrong, try another runtime. If the other version is wrong, delete the models that were verified with it, and deploy again.",
   adapter_without_effect: "The adapter itself has no effect, as if it was never trained (lora_B is all zeros). Use another revision or adapter.",
   engine_error: "Wrong weights can produce NaN values, on which this engine fails. Try another revision; if the weights are right, try another runtime."
 }

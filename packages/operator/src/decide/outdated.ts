@@ -12,4 +12,4 @@ export const replaceOutdated = ({ uid }: ObservedPod, ...before: ReadonlyArray<A
 export const leaving = ({ lost, uid }: ObservedPod): Decision =>
   lost === null
     ? wait("Waits for an earlier engine to end.")
-    : act(`Waits for an earlier engine to end, which was evicted: ${lost}.`, Action.RemovePod({ uid, force: true }))
+    : act(`Waits for an earlier engine to end. It was evicted: ${lost}.`, Action.RemovePod({ uid, force: true }))

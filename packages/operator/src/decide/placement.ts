@@ -23,11 +23,13 @@ export interface Placement {
 const goes = (phase: Placement["phase"], reason: string): Placement => ({ phase, reason, replaces: false })
 const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`
 
-const takesOver = ({ run }: Observation, because: string): Placement => ({
-  phase: "provisioning",
-  reason: `${because} Stops ${run.predecessor?.run ?? "its predecessor"}${run.predecessor?.differs === true ? ", which has no traffic because its answers differ from the verified ones, and uses its GPUs." : " and uses its GPUs; the model is unavailable until the new revision is ready."}`,
-  replaces: true
-})
+const takesOver = ({ run: { predecessor } }: Observation, because: string): Placement => {
+  const effect =
+    predecessor?.differs === true
+      ? "It had no traffic, because its answers differ from the verified ones."
+      : "The model is unavailable until the new revision is ready."
+  return { phase: "provisioning", reason: `${because} Stops ${predecessor?.run ?? "its predecessor"} and uses its GPUs. ${effect}`, replaces: true }
+}
 
 /** Why the organization's limit or order holds the run back, or null. */
 const heldBack = (observation: Observation): Placement | null => {

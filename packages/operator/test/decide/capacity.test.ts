@@ -248,7 +248,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning replacing",
-      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs; the model is unavailable until the new revision is ready.`
+      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs. The model is unavailable until the new revision is ready.`
     ],
     [
       "but only once its weights are complete",
@@ -267,7 +267,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
       0,
       "enter provisioning replacing",
-      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment}, which has no traffic because its answers differ from the verified ones, and uses its GPUs.`
+      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs. It had no traffic, because its answers differ from the verified ones.`
     ],
     ["takes a spare GPU first", observationOf("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [

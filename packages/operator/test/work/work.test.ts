@@ -445,7 +445,7 @@ describe("screening", () => {
     [
       "passes the hub's refusal on, with its remedy",
       () => Effect.fail(new HubRefusal({ reason: RefusalReason.RemoteCode({ file: "config.json" }), commit: null })),
-      "remote_code_required: config.json asks for Python from the repository (auto_map), which is never run. Choose a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+      "remote_code_required: config.json asks for Python from the repository (auto_map), which is never run. Choose a repository whose architecture and tokenizer the engines support without its code, such as the same model converted to Transformers."
     ],
     [
       "refuses what fits no host class as a preview does",
