@@ -140,9 +140,9 @@ describe("a body of more than 64 KiB", () => {
 
   it.live("that needs more memory than its process has is 400; all others are read by new processes", () =>
     Effect.gen(function* () {
-      const bodies = yield* opened({ heapMegabytes: 24 })
+      const bodies = yield* opened({ heapMegabytes: 40 })
       // Within the limits of the scan, but larger than this small heap.
-      const strings = Array.from({ length: 400_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
+      const strings = Array.from({ length: 700_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
       const costly = Buffer.from(`{"model":"costly","a":[${strings.join(",")}]}`)
       assert.deepStrictEqual(yield* outcomesOf(bodies, [bytesOf("a"), costly, bytesOf("b"), costly, bytesOf("c")]), [
         "a",
