@@ -3,6 +3,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlin
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { Schema } from "effect"
+import { Buildah } from "../../tools/image/Buildah.ts"
 import { readLayers } from "../../tools/image/readArchive.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -12,6 +13,18 @@ const Description = Schema.fromJsonString(
 )
 
 export const archive = join(folder, "seatrial.oci.tar")
+
+const storage = new Buildah(folder)
+
+/** Leaves an image in the storage, as a build with an earlier base image does. */
+export const leaveOldBase = (): void =>
+  storage.withContainer("scratch", (container) => {
+    storage.run("config", "--label", "age=old", container)
+    storage.run("commit", "--quiet", container, "localhost/seatrial-base:old")
+  })
+
+/** The names of the images in the storage. */
+export const storedImages = (): ReadonlyArray<string> => storage.output("images", "--noheading", "--format", "{{.Name}}:{{.Tag}}")?.split("\n") ?? []
 
 /** Runs `npm run image` of the repository at `repository`. Its output and status go to the test's report if it fails. */
 const build = (repository: string) => {
@@ -42,7 +55,7 @@ export const buildImageFromCopy = () => {
   }
 }
 
-/** The files of all layers: mode as `tar` prints it, owner, and path without a slash at the start. */
+/** The files of all layers: mode as `tar` prints it, owner, and path without a slash at the start and without the target of a link. */
 export const listFiles = () =>
   readLayers(archive).flatMap((layer) =>
     execFileSync("tar", ["-t", "-v", "--numeric-owner", "-f", "-"], { input: layer, encoding: "utf8", maxBuffer: 2 ** 28 })
@@ -50,7 +63,14 @@ export const listFiles = () =>
       .split("\n")
       .map((line) => {
         const [mode = "", owner = "", , , , ...path] = line.split(/ +/u)
-        return { mode, owner, path: path.join(" ").replace(/^(\.\/|\/)/u, "") }
+        return {
+          mode,
+          owner,
+          path: path
+            .join(" ")
+            .replace(/^(\.\/|\/)/u, "")
+            .replace(/ (->|link to) .*$/u, "")
+        }
       })
   )
 

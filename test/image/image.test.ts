@@ -7,7 +7,7 @@ import { makeEmptyDatabase } from "@seatrial/store/testing"
 import { Effect, Redacted, Schema } from "effect"
 import { afterAll, beforeAll, inject } from "vitest"
 import { readFileOfLayers, readImage } from "../../tools/image/readArchive.ts"
-import { archive, buildImage, buildImageFromCopy, listFiles, runInImage, unpack } from "./BuiltImage.ts"
+import { archive, buildImage, buildImageFromCopy, leaveOldBase, listFiles, runInImage, storedImages, unpack } from "./BuiltImage.ts"
 
 const Bom = Schema.fromJsonString(
   Schema.Struct({
@@ -25,6 +25,7 @@ describe("the image that npm run image builds", () => {
   const target = mkdtempSync(join(tmpdir(), "seatrial-image-test-"))
   let image: ReturnType<typeof buildImage>
   beforeAll(() => {
+    leaveOldBase()
     image = buildImage()
     unpack(target)
   }, 1_200_000)
@@ -111,6 +112,12 @@ describe("the image that npm run image builds", () => {
       packages.filter((each) => !listed.has(each)),
       []
     )
+  })
+
+  it("leaves one image in the storage, its own base, and removes those of earlier builds", () => {
+    const [base, ...others] = storedImages()
+    assert.deepStrictEqual(others, [])
+    assert.notStrictEqual(base, "localhost/seatrial-base:old")
   })
 
   it("has the same digest if another checkout of the same files builds it", () => {

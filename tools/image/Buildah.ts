@@ -46,6 +46,15 @@ export class Buildah {
     return this.output("inspect", "--type", "image", "--format", "{{.FromImageID}}", name) !== null
   }
 
+  /** Removes all images of the storage but one, and the layers that no other image has. An image that a container uses stays. */
+  keepOnly(name: string): void {
+    const kept = this.output("images", "--quiet", "--no-trunc", name)
+    if (kept === null) throw new ImageProblem(`buildah cannot list the image ${name}.`)
+    for (const id of this.output("images", "--quiet", "--no-trunc")?.split("\n") ?? []) {
+      if (id !== "" && id !== kept) this.output("rmi", "--force", id)
+    }
+  }
+
   /** Passes a new container of the image `name` to `use`, and removes it at the end. */
   withContainer<A>(name: string, use: (container: string) => A): A {
     const container = this.output("from", "--pull-never", name)

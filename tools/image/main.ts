@@ -97,6 +97,8 @@ const main = async (): Promise<void> => {
   const buildah = new Buildah(folder)
   const files = contextFiles()
   const base = await baseImage(buildah, folder)
+  // The storage is this program's own. What it holds beside the base is from an earlier version of it.
+  buildah.keepOnly(base.name)
   const inputs = hashOf(root, [...files, "tools/image/main.ts"], base.name, process.env.SOURCE_DATE_EPOCH ?? "0")
   if (isCurrent(inputs)) return
   rmSync(description, { force: true })

@@ -5,6 +5,7 @@ import { optionalNullable } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
 import { readJsonFile } from "./ModelConfig.ts"
+import { withNumericSplits } from "./numericSplits.ts"
 
 const TokenizerFile = Schema.Struct({
   model: Schema.Struct({ type: Schema.optionalKey(Schema.String) }),
@@ -37,7 +38,7 @@ export class Vocabulary {
     const raw = readJsonFile(directory, "tokenizer.json", anyObject)
     const config = existsSync(join(directory, "tokenizer_config.json")) ? readJsonFile(directory, "tokenizer_config.json", anyObject) : {}
     try {
-      this.tokenizer = new Tokenizer(raw, config)
+      this.tokenizer = new Tokenizer({ ...raw, pre_tokenizer: withNumericSplits(raw.pre_tokenizer) }, config)
     } catch (cause) {
       throw new BootFailure(`Failed to load the tokenizer: ${cause instanceof Error ? cause.message : "unknown"}`)
     }

@@ -1,4 +1,5 @@
 import { Tokenizer } from "@huggingface/tokenizers"
+import { withNumericSplits } from "./numericSplits.ts"
 
 /** A token that the tokenizer has in addition to its vocabulary. */
 export interface AddedToken {
@@ -70,7 +71,7 @@ export const readTokenizer = (file: Uint8Array, config: string): OwnTokenizer | 
   const parsed = parseObject(new TextDecoder().decode(file))
   if (parsed === null) return null
   try {
-    return new OwnTokenizer(new Tokenizer(parsed, parseObject(config) ?? {}))
+    return new OwnTokenizer(new Tokenizer(withNumericSplits(parsed), parseObject(config) ?? {}))
   } catch {
     return null
   }
