@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { customResourceDefinitions } from "@seatrial/operator"
 import { stringify } from "yaml"
 
-// Writes k8s/crds and the same into the chart, from the schemas in packages/operator; with --check it writes nothing and fails where a file differs from them.
+// Writes k8s/crds and the same into the chart, from the schemas in packages/operator; with --check it writes nothing and fails if a file differs.
 
 const folders = ["k8s/crds", "charts/seatrial/crds"]
 const check = process.argv.includes("--check")

@@ -47,7 +47,7 @@ for (const file of files) {
   }
 }
 
-const limits = { dialect: Math.floor(0.02 * counts.comments), where: 20, names: 5 }
+const limits = { dialect: 40, where: 12, names: 3 }
 const checked = ["dialect", "where", "names"] as const
 const exceeded = checked.filter((key) => counts[key] > limits[key])
 print(checked.map((key) => `${key} ${counts[key]} (at most ${limits[key]})`).join(", "))

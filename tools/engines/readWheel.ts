@@ -18,7 +18,7 @@ const Wheel = Schema.Struct({
   quantizations: Schema.Record(Schema.String, Schema.NullOr(Schema.Int)),
   /** Architectures that it applies LoRA adapters to, and the embeddings that it applies them to as well; of vLLM only. */
   adaptable: Schema.Record(Schema.String, Schema.Array(Schema.String)),
-  /** Types of configurations that it may have a class or a rule of its own for. */
+  /** Types of configurations for which it may have a class or a rule. */
   types: Schema.Array(Schema.String),
   /** Python packages that come with it. */
   packages: Schema.Array(Schema.String)
@@ -41,7 +41,7 @@ const decodeMissing = Schema.decodeUnknownSync(Schema.fromJsonString(Missing))
 /** Reads a wheel's sources without running them. Throws where Python 3.11 or the wheel is missing. */
 export const readWheel = (path: string): Wheel => decodeWheel(python([path]))
 
-/** What of some lines and words stands in none of a wheel's sources. */
+/** The lines and words that none of a wheel's sources has. */
 export const missingIn = (path: string, wanted: Missing): Missing => decodeMissing(python([path, "--missing"], JSON.stringify(wanted)))
 
 /** A wheel's arguments as the engines' package keeps them. */

@@ -11,7 +11,7 @@ const Entry = Schema.Struct({
   libc: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
-/** One package of `package-lock.json`: where it is installed, its version and the hash of its archive. */
+/** One package of `package-lock.json`: its folder, its version and the hash of its archive. */
 export interface LockedPackage {
   readonly path: string
   readonly name: string
@@ -28,7 +28,7 @@ export interface LockedPackage {
 const Lockfile = Schema.fromJsonString(Schema.Struct({ packages: Schema.Record(Schema.String, Entry) }))
 const decode = Schema.decodeUnknownSync(Lockfile)
 
-/** The packages that come from a registry, without those of the workspace. */
+/** The packages that come from a registry, without the workspace's own packages. */
 export const readLockfile = (text: string): ReadonlyArray<LockedPackage> =>
   Object.entries(decode(text).packages).flatMap(([path, entry]) => {
     const name = path.split("node_modules/").at(-1)

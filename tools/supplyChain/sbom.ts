@@ -19,14 +19,14 @@ const folder = resolve(positionals[0] ?? "sbom")
 const dpkgStatus = values.image === undefined ? null : readFileOfLayers(values.image, "var/lib/dpkg/status")
 
 const printed = execFileSync("npm", ["sbom", "--sbom-format", "cyclonedx"], { cwd: root, encoding: "utf8", maxBuffer: 256 * 1024 * 1024 })
-const whole = Schema.decodeUnknownSync(NpmSbom)(printed)
+const fullSbom = Schema.decodeUnknownSync(NpmSbom)(printed)
 const refOf = (folder: string) => {
   const { name, version } = packageOf(folder)
   return `${name}@${version}`
 }
 const refs = readdirSync(join(root, "packages")).map((each) => refOf(join("packages", each)))
 // The package `local` runs the whole system on one machine. The image does not have it.
-const npm = { ...whole, ...reachable(whole, refs, [refOf("packages/local")]) }
+const npm = { ...fullSbom, ...reachable(fullSbom, refs, [refOf("packages/local")]) }
 const { version } = packageOf(".")
 const product = {
   bomFormat: "CycloneDX",

@@ -63,7 +63,7 @@ const classesOf = (text: string): HostClassChoice => {
   return names.length === 1 ? text : names
 }
 
-/** The engine flags by name. Fails for one that is not `name=value`, and for a name that is set twice. */
+/** The engine flags by name. Fails if a flag is not `name=value`, or if a name is set twice. */
 const engineFlagsOf = Effect.fnUntraced(function* (flags: ReadonlyArray<string>) {
   const engineFlags = new Map<string, Schema.Json>()
   for (const flag of flags) {

@@ -59,7 +59,7 @@ export const waitUntilFinished = <E, R, E2, R2>(
     let reportedUpdate = ""
     let answeredAt = yield* Clock.currentTimeMillis
 
-    /** Reports what is new in an answer. Returns the outcome if the run is finished. */
+    /** Reports the news of an answer. Returns the outcome if the run is finished. */
     const reportNews = Effect.fnUntraced(function* (deployment: DeploymentDetail) {
       const entries = deployment.phases.slice(reportedEntries)
       reportedEntries += entries.length

@@ -213,7 +213,7 @@ const contextIssue = ({ name }: HostClass, longest: number, requested: number): 
 
 /**
  * The longest context in tokens that the engine can read in time, and the one to plan for. Without a requested context,
- * it is one that the flags allow.
+ * the flags allow it.
  */
 const contextLimits = (engine: EngineContract, load: Omit<EngineLoad, "maxContext">, requested: number | undefined, modelLimit: number) => {
   const longest = engine.longestContext?.({ ...load, maxContext: requested ?? modelLimit }) ?? modelLimit

@@ -34,7 +34,7 @@ export interface ClassGpus {
 /** For example `h100 (0 of 8 free)`. */
 export const freeInWords = ({ freeGpus, gpus, name }: ClassGpus): string => `${name} (${freeGpus} of ${gpus} free)`
 
-/** Where a model would start now. `remedy`: what to do for that. */
+/** The host class on which a model would start now. `remedy`: what to do for that. */
 export const otherClassInWords = ({ freeGpus, name }: Pick<ClassGpus, "freeGpus" | "name">, remedy: string): string =>
   `Class ${name} has ${freeGpus} free and fits: ${remedy}.`
 

@@ -79,7 +79,7 @@ export interface EngineMemory {
   readonly statesShare?: number
   /**
    * Capacity in tokens of the pool for windowed or chunked layers of a given window, for all sequences together; absent
-   * or null: there is no pool with a size of its own.
+   * or null if no pool has a separate size.
    */
   readonly windowedTokens?: (load: EngineLoad) => ((window: number) => number) | null
   /**

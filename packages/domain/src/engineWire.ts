@@ -16,7 +16,7 @@ export interface TrialMetrics {
   readonly requests: ReadonlyArray<MetricSeries>
   /** The share of the KV cache in use. */
   readonly cacheUse: ReadonlyArray<MetricSeries>
-  /** Tokens generated since the start, including those of aborted requests. */
+  /** Tokens generated since the start, aborted requests included. */
   readonly generatedTokens: ReadonlyArray<MetricSeries>
   /** Requests that were preempted and computed again. */
   readonly preemptions: ReadonlyArray<MetricSeries>
@@ -53,7 +53,7 @@ export interface EngineWire {
   readonly streamsCachedTokensOfFirstPrompt: boolean
   /** Whether `/v1/responses` streams log-probabilities. */
   readonly streamsResponseLogprobs: boolean
-  /** Whether the engine replaces omitted sampling parameters by defaults of its own, so that the gateway must send them. */
+  /** Whether the engine replaces omitted sampling parameters by its defaults, so that the gateway must send them. */
   readonly overridesSamplingDefaults: boolean
   /** Whether the engine takes sampling defaults from the `generation_config.json` of the repository. */
   readonly readsGenerationConfig: boolean

@@ -145,7 +145,7 @@ export const sequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: num
 }
 
 /**
- * Bytes on one GPU that all sequences share, whatever their number: the part of `sequenceBytes` that a second sequence
+ * Bytes on one GPU that all sequences share, for any number of them: the part of `sequenceBytes` that a second sequence
  * does not add.
  */
 export const heldBytes = (config: ModelConfig, layout: KvLayout): number => {

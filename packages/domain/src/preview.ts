@@ -40,7 +40,7 @@ export interface PreviewInput {
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
   /** Maximum number of GPUs that the organization may hold at once; null or absent: no limit. */
   readonly gpuLimit?: number | null | undefined
-  /** What is free now, for a preview; absent for a run, which also does without a listed class that is gone. */
+  /** The free GPUs now, for a preview; absent for a run, which also works without a listed class that is gone. */
   readonly capacities?: ClassCapacities | undefined
 }
 

@@ -5,7 +5,7 @@ import type { RefusalCode } from "./repository.ts"
 import { contextRefusal } from "./requestRefusals.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
 
-/** What is known before candidates are compared. */
+/** The facts that are available before candidates are compared. */
 export interface ServingQuestion {
   readonly evaluation: EvaluationInput
   /** All host classes, cheapest first. */

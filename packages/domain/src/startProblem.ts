@@ -43,7 +43,7 @@ const databaseProblem = (message: string, databaseUrl: string | undefined, remed
         exitCode: 1
       }
 
-/** The problem of an error with a tag, if the tag is known. `message`: that of its innermost cause. */
+/** The problem of an error with a known tag. `message`: the message of its innermost cause. */
 const taggedProblem = (error: Error, message: string): StartProblem | undefined => {
   switch ("_tag" in error ? error._tag : undefined) {
     case "DatabaseSchemaError":

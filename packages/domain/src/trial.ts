@@ -12,7 +12,7 @@ export const leastContext = 128
 export const checkedTopTokens = 5
 
 /**
- * Maximum number of concurrent requests of the trial's checks. All of them may be queued briefly, whatever the engine's
+ * Maximum number of concurrent requests of the trial's checks. All of them may be queued briefly, for any
  * concurrency.
  */
 export const mostTrialRequests = 128
@@ -126,7 +126,7 @@ export const Measured = Schema.Struct({
    * the entire start.
    */
   boot_seconds: optionalNullable(Schema.Finite),
-  /** KV cache bytes per token, by the engine's figures (stored as `told`) and by the fit's arithmetic. */
+  /** KV cache bytes per token, by the engine's figures (the stored name is `told`) and by the fit's arithmetic. */
   kv_layout: Schema.optionalKey(
     Schema.Struct({ reported: Schema.Finite, exact: Schema.Finite, differs: Schema.Boolean }).pipe(Schema.encodeKeys({ reported: "told" }))
   )

@@ -61,7 +61,7 @@ const parseFlag = (known: CommandLine, word: string): Flag | string => {
 
 /**
  * Parses a command line as the engine does. Returns the values of each argument (an empty list for a switch), or the
- * reason for a refusal as a string. Two rules are stricter than those of the engine: only a list may have its values in
+ * reason for a refusal as a string. Two rules are stricter than in the engine: only a list may have its values in
  * separate words, all others need `--flag=value`; and an abbreviated name is refused.
  */
 export const parseCommandLine = (known: CommandLine, words: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> | string => {

@@ -15,7 +15,7 @@ export interface EngineStart {
   readonly commit?: string
   /**
    * The chat template for all requests. Present only if the model has several templates among which the engine might
-   * choose, and the adapter has no template of its own.
+   * choose, and the adapter has no template.
    */
   readonly chatTemplate?: string
   /** Absent if the model has no adapter. */

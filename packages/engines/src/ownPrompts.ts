@@ -3,7 +3,7 @@ import type { ModelConfig } from "@seatrial/domain"
 type Family = Pick<ModelConfig, "architecture" | "model_type">
 
 /**
- * Architectures for which vLLM chooses a renderer of its own (`ModelConfig.tokenizer_mode`). Cohere's renderer needs an
+ * Architectures for which vLLM chooses a special renderer (`ModelConfig.tokenizer_mode`). Cohere's renderer needs an
  * option that no deployment can set.
  */
 const vllmArchitectures: ReadonlySet<string> = new Set([
@@ -23,7 +23,7 @@ const vllmArchitectures: ReadonlySet<string> = new Set([
 export const vllmOwnPrompts = ({ architecture, model_type }: Family): boolean => model_type === "gpt_oss" || vllmArchitectures.has(architecture)
 
 /**
- * Tool call parsers that make SGLang render the prompts of their model family, whatever the model is
+ * Tool call parsers that make SGLang render the prompts of their model family, for any model
  * (`resolve_chat_encoding_spec`).
  */
 const sglangParsers: ReadonlySet<string> = new Set(["deepseekv32", "deepseekv4", "deepseekv41", "kimi_k3"])

@@ -64,7 +64,7 @@ const makeCheckCaller =
 
 /** Finds the route of a model. Routes with an engine are usually in memory. */
 const makeRouteLookUp = (routes: Routes["Service"]) => {
-  /** The route of a model with an engine, if it is known. */
+  /** The route of a model with an engine, if it is in memory. */
   const knownRoute = ({ orgId }: Caller, model: string): Route | null => {
     const route = routes.known(orgId, model)
     return route === undefined || route.endpoints.length === 0 ? null : route

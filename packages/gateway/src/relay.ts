@@ -41,9 +41,9 @@ export interface RelayOptions {
   readonly silenceMillis: number
   /** Milliseconds left for the stream in total. */
   readonly streamMillis: number
-  /** Whether the usage is known well enough to stop the engine once the caller has left. */
+  /** Whether the usage so far suffices to stop the engine once the caller has left. */
   readonly isMetered: () => boolean
-  /** A caller that left gets no more frames, but they are read until the usage is known. */
+  /** A caller that left gets no further frames, but they are read until the usage arrives. */
   readonly requestAbort: RequestAbort
   /** Stops the engine's work. */
   readonly signal: Signal
@@ -74,7 +74,7 @@ class StreamRelay {
 
   start(): void {
     if (this.#options.signal.aborted) this.abort()
-    // The stream may have broken off while the row was committed; then no more events follow.
+    // The stream may have broken off while the row was committed; then no further events follow.
     else if (this.#options.upstream.destroyed) this.#onEnd()
     else this.#listen()
   }

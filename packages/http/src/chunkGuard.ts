@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 
-/** What to tell a caller whose body tripped the guard. */
+/** The message for a caller whose body tripped the guard. */
 export const tooManySmallChunks = "The body arrived in too many small chunks. Send it in chunks of at least 64 bytes, or with a Content-Length."
 
 /**

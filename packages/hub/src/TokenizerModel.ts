@@ -171,7 +171,7 @@ export class TokenizerModel {
     const prefix = typeof prefixMember === "string" ? Buffer.byteLength(prefixMember) : 0
     if (prefix === 0) this.#needs(left + right)
     else if (Buffer.byteLength(right) < prefix) this.#wrongMerge ??= `model.merges with ${quoted(right)}, which is shorter than its continuing_subword_prefix`
-    // The library removes as many bytes as the prefix has, whatever they are.
+    // The library removes as many bytes as the prefix has, without a comparison.
     else this.#needs(left + Buffer.from(right).subarray(prefix).toString())
   }
 

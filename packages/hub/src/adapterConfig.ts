@@ -122,7 +122,7 @@ const kindProblem: Step = ({ peft_type: kind }) =>
 const taskProblem: Step = ({ task_type: task }) =>
   isEmpty(task) || task === "CAUSAL_LM" ? null : `It is made for the task ${quoted(task)}; only adapters of models that write text (CAUSAL_LM) are served.`
 
-/** Whether a member is known not to matter, or is checked by a step of its own. */
+/** Whether a member does not matter, or is checked by a separate step. */
 const isKnownMember = (name: string): boolean => name === "bias" || name === "init_lora_weights" || indifferent.has(name) || /_config$/.test(name)
 
 const memberProblem: Step = (config) => {

@@ -183,7 +183,7 @@ const rankProblem = ({ A, B, inner, input, module, output, rank }: Pair, config:
   return `Its tensor ${shortName(tensor.name)} is [${shape.join(", ")}]; adapter_config.json states the rank ${[...ranks].join(" or ")}.`
 }
 
-/** The sizes that the base's module has; those of the pair if they are not known. */
+/** The sizes of the base's module; without them, the sizes of the pair. */
 const expectedSizes = ({ input, module, output }: Pair, base: AdapterBase) => {
   const shape = base.modules.find(module)
   if (shape !== undefined && shape !== null) return shape
@@ -217,7 +217,7 @@ const pairsOf = (config: AdapterConfig, halves: ReadonlyMap<string, Halves>, bas
     return pairs
   })
 
-/** The projections that engines reject without another one that the adapter lacks. */
+/** The projections that engines reject without a second one, which the adapter lacks. */
 const unpairedOf = (modules: Iterable<string>): ReadonlyArray<string> => {
   const byParent = new Map<string, Set<string>>()
   for (const module of modules) {

@@ -180,7 +180,7 @@ const firstOfTurn: ReadonlyMap<string, number> = new Map([
   ["granitemoe_swa", 4]
 ])
 /**
- * Families that mix windowed and full layers by rules of their own. If they do not list the layers, no window is
+ * Families that mix windowed and full layers by special rules. If they do not list the layers, no window is
  * assumed.
  */
 const mixed = /^(beam|cohere2_moe|cohere_compass|exaone_moe|flint|kolibri|laguna|mellum|mimo_v2|muse_)/
@@ -271,7 +271,7 @@ const refusedMember = (reader: ConfigReader): UnsupportedArchitecture | null => 
   })
 }
 
-/** Families whose layers are all of one kind, whatever the configuration states. */
+/** Families whose layers are all of one kind, even if the configuration states otherwise. */
 const uniformKinds = (modelType: string, layers: number): ReadonlyArray<LayerKind> | null => {
   if (recurrentTypes.has(modelType)) return every(layers, () => "state")
   if (modelType === "falcon_h1") return every(layers, () => "both")
@@ -291,7 +291,7 @@ export const layerKinds = (
     const uniform = uniformKinds(modelType, layers)
     if (uniform !== null) return uniform
     const kinds = (yield* listed(reader, layers)) ?? (yield* periodic(reader, layers)) ?? (yield* windowed(reader, modelType, layers))
-    // Layers that share the keys and values of an earlier layer cache none of their own.
+    // Layers that share the keys and values of an earlier layer cache nothing.
     const shared = (yield* reader.countOrNone(limits.layers, "num_kv_shared_layers")) ?? 0
     return kinds.map((kind, index) => (index >= layers - shared ? "none" : kind))
   })

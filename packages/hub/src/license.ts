@@ -61,7 +61,7 @@ export const licenseRefusal = (
   const isAccepted = acceptedLicenses.some((entry) => (repository(entry) ? entry === repo.toLowerCase() : names.includes(entry)))
   if (isAccepted) return null
   if (names.some((name) => askedLicenses.includes(name))) return RefusalReason.LicenseNotAccepted({ licenses: license.names, repo })
-  // A license with a name of its own, such as `other` with `license_name`, is allowed by either name.
+  // A license with a second name, such as `other` with `license_name`, is allowed by either name.
   return allowedLicenses.length > 0 && !names.some((name) => allowedLicenses.includes(name))
     ? RefusalReason.LicenseNotAllowed({ licenses: license.names, allowed: allowedLicenses })
     : null

@@ -202,7 +202,7 @@ const imageTokens = (config: ConfigReader, tower: ConfigReader, patches: number)
   return Math.max(1, Math.ceil(patches / merged ** 2))
 }
 
-/** The vision tower. Omitted values are those of the usual tower (ViT-L/14). */
+/** The vision tower. Omitted values default to the usual tower (ViT-L/14). */
 const visionOf = (config: ConfigReader): ModelShape["vision"] => {
   const tower = towerOf(config)
   if (tower === null) return null

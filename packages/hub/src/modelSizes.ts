@@ -76,7 +76,7 @@ const contextLength = (reader: ConfigReader): Read<number> =>
       const limit = yield* reader.count(limits.tokens, key)
       if (limit !== null && (shortest === null || limit < shortest)) shortest = limit
     }
-    // The default of both engines: states have no limit of their own, and Falcon's first models do not state one.
+    // The default of both engines: states have no separate limit, and Falcon's first models do not state one.
     return shortest ?? assumedContext
   })
 
@@ -103,7 +103,7 @@ const keyValueHeads = (reader: ConfigReader, textType: string, attention: number
       byLayer === null
         ? yield* reader.count(limits.heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_attention_groups")
         : Math.max(1, ...byLayer)
-    // Falcon's first architecture has one key-value head, whatever it states: copies of its configuration state the
+    // Falcon's first architecture has one key-value head, even if it states more: copies of its configuration state the
     // number of heads.
     const multiQuery = reader.value("multi_query") === true && reader.value("new_decoder_architecture") !== true
     return multiQuery && textType === "falcon" ? 1 : (kvHeads ?? (multiQuery ? 1 : attention))

@@ -12,7 +12,7 @@ export interface Quantization {
   readonly scheme: QuantizationScheme | null
 }
 
-/** The scheme of a compressed-tensors checkpoint: that of its first group, which covers most of it. */
+/** The scheme of a compressed-tensors checkpoint, from its first group, which covers most of it. */
 const groupOf = (raw: Json): ConfigReader | null => {
   const groups = Predicate.isObject(raw.config_groups) ? Object.values(raw.config_groups).find(Predicate.isObject) : undefined
   return groups === undefined ? null : new ConfigReader(groups)

@@ -12,7 +12,7 @@ const maxConfigBytes = 4 * 1024 * 1024
 /** Maximum length of a chat template in bytes. */
 export const maxTemplateBytes = 1024 * 1024
 /**
- * Maximum length in bytes of a chat template that is not in a file of its own and so is passed to the engine as an
+ * Maximum length in bytes of a chat template that is not in a separate file and so is passed to the engine as an
  * argument: Linux limits an argument to 128 KiB.
  */
 const maxArgumentTemplate = 120_000
@@ -22,7 +22,7 @@ export const previewRequests = 12
 /** How much is read. `few`: a fixed number of requests for any number of weight files. `all`: every header. */
 export type Depth = "few" | "all"
 
-/** Refuses a chat template that is not in a file of its own and is too long for an argument of the engine. */
+/** Refuses a chat template that is not in a separate file and is too long for an argument of the engine. */
 export const checkArgumentTemplate = (template: string): Result.Result<void, Unreadable> => {
   const bytes = Buffer.byteLength(template)
   if (bytes <= maxArgumentTemplate) return Result.succeed(undefined)

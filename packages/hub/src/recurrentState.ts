@@ -134,7 +134,7 @@ const lightning: StateKind = ({ head_dim, heads, modelType }) => {
 const stateKinds: ReadonlyArray<StateKind> = [gatedDelta, nestedDelta, flatDelta, mamba2, mamba1, shortConvolution, lightning]
 
 /**
- * The state of a recurrent layer by the family's own names. The shapes are those of vLLM's `MambaStateShapeCalculator`.
+ * The state of a recurrent layer by the family's own names. The shapes follow vLLM's `MambaStateShapeCalculator`.
  */
 export const recurrentState = (
   reader: ConfigReader,

@@ -108,7 +108,7 @@ class TensorEntry {
   dtype = ""
   shape: Array<number> = []
   offsets: Array<number> = []
-  /** The member that is being read; null for none, and for one that is ignored. */
+  /** The member that is being read; null if there is none, or if it is ignored. */
   member: Member | null = null
   #read = 0
 

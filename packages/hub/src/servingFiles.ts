@@ -56,7 +56,7 @@ export const tooLargeFiles = (files: ReadonlyArray<RepositoryFile>): string | nu
 }
 
 /**
- * The weight files that engines load: those of the index if there is one, otherwise `model.safetensors`, otherwise
+ * The weight files that engines load: the files of the index if there is one, otherwise `model.safetensors`, otherwise
  * every safetensors file in the folder of the configuration.
  */
 export const chooseWeights = (

@@ -61,7 +61,7 @@ interface SmallFiles {
   readonly tokenizer: TokenizerFacts | null
 }
 
-/** The end of a turn that the configuration names, or that of its text model. */
+/** The end of a turn that the configuration or its text model names. */
 const configuredEnd = ({ config }: SmallFiles): unknown =>
   config.eos_token_id ?? (Predicate.isObject(config.text_config) ? config.text_config.eos_token_id : undefined)
 

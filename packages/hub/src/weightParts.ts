@@ -44,7 +44,7 @@ const partsByName: ReadonlyArray<readonly [part: Part, holds: (tensor: TensorGro
   ["fused", ({ name }) => fused.test(name)]
 ]
 
-/** Where the type of an unquantized tensor is counted. */
+/** The tally for the type of an unquantized tensor. */
 const typePart = (dtype: string): "float32" | "float8" | null => {
   if (dtype === "F32") return "float32"
   return /^F8_E[45]M/.test(dtype) ? "float8" : null

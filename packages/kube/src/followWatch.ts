@@ -12,7 +12,7 @@ const maxLineLength = 64 * 1024 * 1024
 const decodeVersion = Schema.decodeUnknownOption(Schema.Struct({ metadata: Schema.Struct({ resourceVersion: Schema.String }) }))
 const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ type: Schema.String, object: Schema.Unknown })))
 
-/** What is watched, and by what means. */
+/** The watched collection, and the means to watch it. */
 export interface Watched<A extends KubeObject> {
   readonly transport: KubeTransport
   readonly settings: KubeSettings
@@ -93,7 +93,7 @@ const readLine = Effect.fnUntraced(function* <A extends KubeObject>(watched: Wat
   return decoded.type === "BOOKMARK" ? undefined : yield* eventOf(watched, decoded.type, decoded.object)
 })
 
-/** Ends a watch that the server has closed. One that was closed at once without any data has failed. */
+/** Ends a watch that the server has closed. A watch that was closed at once without any data has failed. */
 const endRequest = Effect.fnUntraced(function* (watched: Watched<KubeObject>, state: WatchState, { hasReceived, openedAt }: WatchRequest) {
   const now = yield* monotonicMillis
   if (now >= state.relistAt) state.resourceVersion = undefined

@@ -41,7 +41,7 @@ const matched = <A>(pattern: Readonly<Record<string, A>> | null | undefined, mod
 type Config = typeof ConfigFile.Type
 type Shapes = ReadonlyMap<string, readonly [output: number, input: number]>
 
-/** What is not supported in this configuration, with vLLM's messages. */
+/** The unsupported parts of this configuration, with vLLM's messages. */
 const problemsOf = (config: Config, maxRank: number): ReadonlyArray<string> => {
   const highest = Math.max(config.r, ...Object.values(config.rank_pattern ?? {}))
   return [

@@ -7,7 +7,7 @@ export interface ContextEdge {
   readonly cuts: boolean
   /** Tokens that a prompt cannot use. A longer prompt is refused. */
   readonly unprompted: number
-  /** Tokens that an answer cannot use, whatever the request allows. */
+  /** Tokens that an answer cannot use, even if the request allows them. */
   readonly unfilled: number
 }
 
@@ -49,7 +49,7 @@ export interface Arguments {
   readonly maxLoraRank: number
   /** A file with the chat template, or its text; `null`: the template of the model. */
   readonly chatTemplate: string | null
-  /** Members that replace those of `config.json`. */
+  /** Members that replace members of `config.json`. */
   readonly hfOverrides: Readonly<Record<string, unknown>>
 }
 

@@ -23,7 +23,7 @@ const isNamed = Schema.is(Named)
 const chosen = (templates: typeof ConfigFile.Type.chat_template): string | null =>
   typeof templates === "string" ? templates : isNamed(templates) ? (templates.find(({ name }) => name === "default")?.template ?? null) : null
 
-/** The template of the repository: a file of its own, or a member of the tokenizer's configuration. */
+/** The template of the repository: a separate file, or a member of the tokenizer's configuration. */
 const ownSource = (directory: string, config: Partial<typeof ConfigFile.Type>): string | null => {
   const file = join(directory, "chat_template.jinja")
   return existsSync(file) ? readFileSync(file, "utf8") : chosen(config.chat_template)

@@ -85,7 +85,7 @@ export class KvPool {
     }
   }
 
-  /** Returns the block with these tokens after those of `before`, with one more user. */
+  /** Returns the block with these tokens after the tokens of `before`, with one additional user. */
   find(before: Held | undefined, begin: string, tokens: ReadonlyArray<number>): Held | undefined {
     const block = this.known.get(this.keyOf(before, begin, tokens))
     if (block === undefined) return undefined

@@ -43,7 +43,7 @@ export class LoadedWeights {
   }
 
   /**
-   * `/weights_checker` with the read-only action. The hash is the same for the same values, whatever type stores them.
+   * `/weights_checker` with the read-only action. The hash is the same for the same values, independent of their stored type.
    */
   check(text: string): JsonAnswer {
     const { action = "checksum" } = decodeBody(CheckBody, text === "" ? "{}" : text)

@@ -1,6 +1,6 @@
 import { type Engine, generate } from "./Generation.ts"
 
-/** Generates one token and then calls `done`, whatever the result is. */
+/** Generates one token and then calls `done`, even if it fails. */
 export const warmUp = (engine: Engine, done: () => void) => {
   generate(
     engine,

@@ -35,7 +35,7 @@ startStandIn(
     // Without a parser, vLLM refuses requests that leave the choice of tools to the model.
     toolCalls: (flags) => (!flags.has("enable-auto-tool-choice") ? "refused" : flags.get("tool-call-parser")?.[0] === "hermes" ? "read" : "unread"),
     // The reference engine already has vLLM's log lines, metrics and answers. The only difference: answers contain the
-    // first served name, whatever name the request used.
+    // first served name, not the name of the request.
     speech: () => ({
       ...ownSpeech,
       version: "simulated-vllm-0.33.0",

@@ -177,7 +177,7 @@ export const retention: Config.Config<RetentionSettings> = Config.all({
   receipts: months("SERVER_KEEP_RECEIPTS_MONTHS")
 })
 
-/** Address and timeouts of the stand-alone server. */
+/** Address and timeouts of the server program. */
 export const listening: Config.Config<{
   readonly host: string
   readonly port: number

@@ -105,7 +105,7 @@ const inputChecks = Effect.gen(function* () {
   })
 
   /**
-   * Refuses what a preview would refuse, if that is known without the hub: a full commit that the organization has already deployed. Skips a
+   * Refuses what a preview would refuse, if the hub is not needed for that: a full commit that the organization has already deployed. Skips a
    * redeploy that keeps its settings, because the settings are not known here.
    */
   const checkSource = Effect.fnUntraced(function* (decoded: Decoded, serving: ServingRequest) {

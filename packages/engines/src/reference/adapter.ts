@@ -92,7 +92,7 @@ const lastError = (log: string): string | null => {
 }
 
 /**
- * The reference engine, for machines without a GPU. It computes in float32 whatever the precision of the checkpoint,
+ * The reference engine, for machines without a GPU. It computes in float32 for every precision of the checkpoint,
  * keeps its KV cache in float32, and counts its memory against the simulated GPU of the host class.
  */
 export const reference: EngineAdapter = {

@@ -6,7 +6,7 @@ const idleCore = { attention: 1e9, weights: 2.5e9 }
 /** The same for a core that other processes use. The default context is derived from it. */
 const busyCore = { attention: idleCore.attention / 4, weights: idleCore.weights / 4 }
 
-/** The number of weights that each token is multiplied with. Only the last token needs those of the output head. */
+/** The number of weights that each token is multiplied with. Only the last token needs the output head. */
 const layerWeights = (config: ModelConfig): number => {
   const { head_dim, hidden_size, num_attention_heads, num_kv_heads, num_layers } = config
   const attention = 2 * hidden_size * head_dim * (num_attention_heads + num_kv_heads)
@@ -15,7 +15,7 @@ const layerWeights = (config: ModelConfig): number => {
 
 /**
  * The longest context in tokens that the reference engine reads before the trial's timeout of 60 s plus 1 s per 300
- * tokens. The work of the attention grows with the square of the context, that of the weights with the context.
+ * tokens. The attention's work grows with the square of the context, the weights' work with the context.
  */
 const readIn = ({ config }: EngineLoad, core: typeof idleCore): number => {
   const attention = (config.num_layers * config.num_attention_heads * config.head_dim) / core.attention

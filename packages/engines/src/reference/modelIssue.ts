@@ -15,7 +15,7 @@ const problemOf = (config: ModelConfig): string | null => {
 }
 
 /**
- * Combines the refusals of another engine with those of the reference engine, which runs in its place on simulated
+ * Combines the refusals of another engine and of the reference engine, which runs in its place on simulated
  * GPUs. Without this check the start would fail later.
  */
 export const withStandIn =

@@ -58,7 +58,7 @@ const defaultFraction = ({ card, config, flags }: LimitedLoad, chunk: number, gr
   return Math.min(0.95, Math.max(0.3, Math.round(own * 1_000) / 1_000))
 }
 
-/** The limits of a start: those of the flags, otherwise SGLang's defaults. */
+/** The limits of a start: from the flags, otherwise SGLang's defaults. */
 export const sglangLimits = (load: LimitedLoad): SglangLimits => {
   const { card, flags } = load
   const size = card.gpu_memory_bytes / gib

@@ -66,7 +66,7 @@ const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage |
 }
 
 /**
- * Checks all images of a request, including those of earlier messages and tool results, as far as possible without a
+ * Checks all images of a request, including earlier messages and tool results, as far as possible without a
  * download.
  */
 export const checkImages = (images: ReadonlyArray<ImagePlace>, limits: Limits): ReadonlyArray<CheckedImage | RemoteImage> | Refusal => {

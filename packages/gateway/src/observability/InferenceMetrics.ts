@@ -7,7 +7,7 @@ const answerBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 60, 300]
 const betweenTokensBounds = [0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 10, 60]
 
-/** Models with a label of their own; further models share `other`. */
+/** Models with a separate label; further models share `other`. */
 const maxModels = 100
 
 /** Milliseconds without requests after which a model may lose its label. */

@@ -4,7 +4,7 @@ import { Histogram } from "./Histogram.ts"
 
 const waitBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60]
 
-/** Models with a label of their own; further models share `other`. */
+/** Models with a separate label; further models share `other`. */
 const maxModels = 100
 
 /** Milliseconds without requests after which a model may lose its label. */

@@ -147,7 +147,7 @@ export class EngineState {
     this.#failedAnswers = 0
   }
 
-  /** Records an error answer, or one that never began. Returns true if the recent answers of the engine all failed. */
+  /** Records a failed answer. Returns true if all recent answers of the engine failed. */
   failAnswer(orgId: OrgId): boolean {
     this.#failedFor = this.#failedAnswers === 0 || this.#failedFor === orgId ? orgId : null
     this.#failedAnswers++

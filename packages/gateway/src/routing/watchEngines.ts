@@ -50,7 +50,7 @@ const repeat = (what: Effect.Effect<void>, pause: number) =>
     Effect.forkScoped
   )
 
-/** Looks up whether a pool without engines has one that is placed or failing. */
+/** Looks up whether a pool without ready engines has a placed or a failing engine. */
 const makeCheckPlacement = ({ now, placedEngine }: Watched) =>
   Effect.fnUntraced(function* (pool: ModelPool, at: number) {
     if (pool.coldSince === null || at - pool.coldSince < checkPlacementAfter) return

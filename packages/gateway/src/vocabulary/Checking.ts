@@ -27,7 +27,7 @@ export interface Target {
   readonly capabilities: ModelCapabilities
   /** The engine's wire behavior. */
   readonly wire: EngineWire
-  /** Whether the route serves an adapter, which has a name of its own in the engine. */
+  /** Whether the route serves an adapter, which has another name in the engine. */
   readonly adapted: boolean
   readonly maxModelLen: number
   /** Whether the chat template supports the role `developer`. If not, such messages are sent as `system`. */

@@ -143,7 +143,7 @@ class Lane {
     this.#setDeadline(asking)
   }
 
-  /** Kills the process if it takes too long. Its start has a time limit of its own. */
+  /** Kills the process if it takes too long. Its start has a separate time limit. */
   #setDeadline(asking: Asking) {
     clearTimeout(this.#deadline)
     const millis = this.#options.patienceMillis + (this.#process?.isReady === true ? 0 : startMillis)

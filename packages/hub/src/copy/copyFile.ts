@@ -5,7 +5,7 @@ import { closeSync, constants, fsyncSync, openSync, readSync, rmSync, writeSync 
 export interface CopyTask {
   readonly source: string
   readonly target: string | null
-  /** Size of the file; no more bytes are read. */
+  /** Size of the file; no further bytes are read. */
   readonly size: number
   readonly algorithm: "sha256" | "sha1"
   /** Hashed before the content. */

@@ -12,7 +12,7 @@ export interface Block {
 
 const makeBlock = (): Block => ({ bytes: Buffer.allocUnsafeSlow(bufferBytes), start: 0, end: 0 })
 
-/** Reused buffers: one that is read into, full ones that wait to be written, and free ones. */
+/** Reused buffers: the buffer that is read into, full ones that wait to be written, and free ones. */
 export class BlockBuffers {
   readonly #free = Array.from({ length: buffers }, makeBlock)
   readonly #full: Array<Block> = []

@@ -47,7 +47,7 @@ const deletionRefusal = ({ kind, name }: DeletionTarget, current: Stored, option
 
 const propagationFinalizers: Readonly<Record<string, ReadonlyArray<string>>> = { Foreground: ["foregroundDeletion"], Orphan: ["orphan"] }
 
-/** The finalizers that a deletion waits for. The first deletion adds that of its propagation policy. */
+/** The finalizers that a deletion waits for. The first deletion adds the finalizer of its propagation policy. */
 const remainingFinalizers = (object: JsonObject, propagation: string): ReadonlyArray<Json> => {
   const finalizers = listAt(object, "metadata", "finalizers")
   return isDeleting(object) ? finalizers : [...new Set([...finalizers, ...(propagationFinalizers[propagation] ?? [])])]
@@ -89,7 +89,7 @@ export const deletion = Effect.fnUntraced(function* (target: DeletionTarget, cur
 
 const policies = ["Background", "Foreground", "Orphan"]
 
-/** What is wrong with a propagation policy, or null. */
+/** The problem of a propagation policy, or null. */
 const policyProblem = (policy: string, body: Json | undefined): { readonly reason: string; readonly message: string } | null => {
   if (policy !== "" && !policies.includes(policy)) {
     const message = `Unsupported value: "${policy}": supported values: ${policies.map((one) => `"${one}"`).join(", ")}, "nil"`

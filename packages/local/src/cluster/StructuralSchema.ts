@@ -102,7 +102,7 @@ interface Subject {
   readonly path: string
 }
 
-/** What is wrong with the value itself, without the values inside it. */
+/** The problem of the value itself, without the values inside it. */
 type Rule = (subject: Subject) => ReadonlyArray<Cause>
 
 const fieldName = (path: string): string => (path === "" ? "<nil>" : path)

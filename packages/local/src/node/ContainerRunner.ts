@@ -67,7 +67,7 @@ const imageIdOf = (image: string, { digest }: LocalImage): string => (digest ===
 
 const asksForGpus = ({ resources }: Container) => Object.keys(resources?.limits ?? {}).some((name) => name.endsWith("/gpu"))
 
-/** The variables of a container: those of the node, of its image, and of its pod. */
+/** The variables of a container, from the node, its image, and its pod. */
 const environmentOf = (
   host: ContainerHost,
   container: Container,

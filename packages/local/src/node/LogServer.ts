@@ -32,7 +32,7 @@ const refuse = (response: ServerResponse, status: number, message: string) => {
 }
 
 /**
- * Sends what is appended to a log until the reader disconnects or the container has ended. If a newer run replaced the
+ * Sends all additions to a log until the reader disconnects or the container has ended. If a newer run replaced the
  * file, it is read from its start.
  */
 const follow = async (path: string, response: ServerResponse, running: () => boolean, from: number) => {

@@ -33,7 +33,7 @@ export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): stri
   return word
 }
 
-/** Kubernetes' expansion: `$(NAME)` if the name is known, `$$` as a dollar sign. Unknown names stay unchanged. */
+/** Kubernetes' expansion: `$(NAME)` becomes the value of the name, `$$` a dollar sign. Unknown names stay unchanged. */
 export const expand = (word: string, variables: ReadonlyMap<string, string>): string =>
   word.replace(/\$\$|\$\(([^()]*)\)/g, (match: string, name: string | undefined) => {
     if (match === "$$") return "$"

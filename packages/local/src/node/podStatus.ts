@@ -33,7 +33,7 @@ export interface PodFacts {
   readonly hostIP: string
   readonly startTime: string
   readonly records: ReadonlyMap<string, ContainerRecord>
-  /** The pod was ended from outside. It fails with this reason, whatever its containers report. */
+  /** The pod was ended from outside. It fails with this reason, even if its containers report another one. */
   readonly failed?: { readonly reason: string; readonly message: string; readonly disruption?: boolean }
 }
 

@@ -145,7 +145,7 @@ const claimData = (directory: string, who: PostgresAccount | undefined) =>
     return data
   })
 
-/** Where the server runs. */
+/** The location in which the server runs. */
 interface Place {
   readonly memory: Memory
   /** The folder of `data`. */

@@ -22,7 +22,7 @@ export interface ObservedApplied {
   readonly binding: Binding | null
   /** Hash of the specification; see `desiredSpecHash`. */
   readonly specHash: string
-  /** What is invalid in the specification, by itself or on this cluster; null if nothing is. */
+  /** The problem of the specification, by itself or on this cluster; null if it is valid. */
   readonly problem: string | null
   readonly requireFirstPurchase: boolean
 }
@@ -155,7 +155,7 @@ const isSameVersion = ({ metadata: { generation = 1, uid = "" } }: WatchedDeploy
 const isRetry = ({ metadata: { uid = "" } }: WatchedDeployment, binding: Binding): boolean =>
   binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
 
-/** Whether the specification and its organization are those of the run. */
+/** Whether the run has this specification and this organization. */
 const isSameSpec = ({ organization }: ModelDeploymentSpec, binding: Binding, specHash: string): boolean =>
   binding.specHash === specHash && (organization === undefined || organization === binding.orgSlug)
 

@@ -92,13 +92,13 @@ const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, reso
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
 
-/** What is invalid in the specification: by the rules of the definition, or on this cluster. */
+/** The problem of the specification: by the rules of the definition, or on this cluster. */
 const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: DesiredSpec) {
   const broken = brokenRule(modelDeploymentRules, resource)
   if (broken !== null) return `${broken}.`
   const objects = yield* cluster.hostClasses.list()
-  const named = classOrder(serving) ?? []
-  const closed = objects.find((object) => named.includes(object.metadata.name) && !classVerdict(object).accepted)
+  const classNames = classOrder(serving) ?? []
+  const closed = objects.find((object) => classNames.includes(object.metadata.name) && !classVerdict(object).accepted)
   if (closed !== undefined) return `Models cannot be deployed on the host class ${closed.metadata.name}. ${classVerdict(closed).message}`
   const classes = openClasses(objects).map(({ hostClass }) => hostClass)
   const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
@@ -127,7 +127,7 @@ interface AppliedKey {
   readonly namespace: string
 }
 
-/** The specification of an object, its hash, and what is wrong with it. */
+/** The specification of an object, its hash, and its problem. */
 const observeSpec = Effect.fnUntraced(function* (cluster: Cluster, resource: WatchedDeployment, binding: Binding | null, namespace: string) {
   const read = readSpec(resource)
   if (Result.isFailure(read)) return { ...noSpec, unreadable: read.failure }

@@ -9,7 +9,7 @@ export const recordedAnnotation = "seatrial.dev/told"
 
 /**
  * A burst of this many occurrences is recorded at once, then one per interval, as in the Kubernetes client libraries.
- * The status contains what is left out.
+ * The status contains the omitted part.
  */
 const burst = 25
 const refill = 300_000

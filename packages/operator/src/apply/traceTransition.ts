@@ -5,7 +5,7 @@ import { operatorMetrics } from "../metrics.ts"
 
 /**
  * Counts the end of a phase, and records the phase as a span in the trace of the request that created the deployment.
- * The passes have traces of their own: the trace of a deployment that serves for months would never end.
+ * The passes have separate traces: the trace of a deployment that serves for months would never end.
  */
 export const traceTransition = Effect.fnUntraced(function* ({ id, orgSlug, phase, phaseSince, traceparent }: Run, to: Phase, failure: Failure | null) {
   const now = yield* Clock.currentTimeMillis

@@ -50,7 +50,7 @@ export type Action = Data.TaggedEnum<{
   Activate: None
   /** Records a warning about the run as a Kubernetes event, once for each `about`. */
   RecordEvent: { readonly reason: string; readonly about: string; readonly message: string }
-  /** The cluster holds no more objects of the run. */
+  /** The cluster holds no objects of the run anymore. */
   Release: None
 }>
 export const Action = Data.taggedEnum<Action>()

@@ -22,7 +22,7 @@ export const describeCopy = (copy: ObservedCopy | null): string | null => {
 }
 
 /**
- * Fails the run if the weights are known not to fit on the nodes of the class, before a pod is created. Otherwise null.
+ * Fails the run if the weights do not fit on the nodes of the class, before a pod is created. Otherwise null.
  */
 export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null => {
   const cache = podClass?.weightsCache ?? null

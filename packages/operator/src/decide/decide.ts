@@ -49,7 +49,7 @@ const lostAt = (observation: Observation): number | null => {
   return silent === null ? null : countedFrom(observation, silent) + nodePatience
 }
 
-/** A pod whose node has been unresponsive for too long is lost, whatever its last status reports. */
+/** A pod whose node has been unresponsive for too long is lost, even if its last status reports otherwise. */
 const withNode = (observation: Observation, now: number): Observation => {
   const { pod } = observation
   const at = lostAt(observation)

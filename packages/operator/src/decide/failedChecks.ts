@@ -96,7 +96,7 @@ const remedyOf = ({ code, outcome: { cause, outcome } }: FailedCheck): string | 
 }
 
 /**
- * The failure of a trial: the most telling failed check, what it expected, what it observed, and the names of the other
+ * The failure of a trial: the most informative failed check, what it expected, what it observed, and the names of the other
  * failed checks.
  */
 export const failedChecks = (report: CheckReport): NamedFailure => {

@@ -83,7 +83,7 @@ const engineOfOther = (observation: Observation, now: number): string => {
   return trafficOfOther(observation, engine, now)
 }
 
-/** A run that reused a revision has no engine of its own. The earlier run owns the engine. */
+/** A run that reused a revision has no engine. The earlier run owns the engine. */
 const reused = (observation: Observation, now: number): Decision => {
   const { run } = observation
   const message =

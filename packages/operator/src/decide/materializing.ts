@@ -73,7 +73,7 @@ const refusedPod = (observation: Observation, { obstacle }: ActiveFetch, now: nu
   )
 }
 
-/** Downloads the weights with a Job, unless an earlier run is known to have verified them. */
+/** Downloads the weights with a Job, unless an earlier run has recorded that it verified them. */
 export const materializing = (observation: Observation, now: number): Decision => {
   const { fetch } = observation
   const size = sizeOf(observation)
@@ -114,7 +114,7 @@ const hasOwnDownload = ({ run, weights }: Observation): boolean => weights?.own 
 
 /**
  * Downloads the weights again if an engine did not start with weights that an earlier run downloaded: the store may
- * have lost them. The download checks them and fetches what is missing before the engine starts again. Null if the
+ * have lost them. The download checks them and fetches the missing ones before the engine starts again. Null if the
  * run's own download fetched them.
  */
 export const redownloadWeights = (observation: Observation, now: number): Decision | null => {

@@ -79,7 +79,7 @@ const publication = (observation: EngineObservation) => {
 }
 
 /**
- * A published endpoint may still respond, and gateways turn away from one that does not. Nothing new gets traffic
+ * A published endpoint may still respond, and gateways turn away from an unresponsive one. Nothing new gets traffic
  * because of a status from before the node became unresponsive.
  */
 const silentNode: Rule = (observation) =>

@@ -64,7 +64,7 @@ const unscheduled = (pod: WatchedPod): FetchObstacle | null => {
 /** Waiting reasons during a normal start. */
 const usualWaits = new Set(["ContainerCreating", "PodInitializing"])
 
-/** The node cannot start the container, or one that something else added to the pod. */
+/** The node cannot start the container, or a container that something else added to the pod. */
 const containerWaits = (pod: WatchedPod): FetchObstacle | null => {
   const container = [mainContainer(pod), ...foreignInitContainers(pod), ...sidecars(pod)].find(
     (candidate) => candidate?.state?.waiting?.reason !== undefined && !usualWaits.has(candidate.state.waiting.reason)

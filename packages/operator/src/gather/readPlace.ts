@@ -10,7 +10,7 @@ import { observeWeights, weightsStore } from "./observeWeights.ts"
 
 type StoreSettings = Pick<OperatorSettings, "namespace" | "weightsClaim">
 
-/** Where the run's engine may be placed. */
+/** The possible places of the run's engine. */
 export interface Place {
   /** The host classes on which models can be deployed. */
   readonly classes: ReadonlyArray<PodClass>

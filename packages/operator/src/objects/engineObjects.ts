@@ -33,7 +33,7 @@ interface Described {
 
 /**
  * The recommended labels of Kubernetes (kubernetes.io/docs/concepts/overview/working-with-objects/common-labels), in
- * addition to those of `runLabels`. Nothing selects by them. The name is never `seatrial`, which the chart's network
+ * addition to `runLabels`. Nothing selects by them. The name is never `seatrial`, which the chart's network
  * policies admit to Postgres.
  */
 export const standardLabels = ({ component, id, program, version }: Described): Readonly<Record<string, string>> => {

@@ -107,8 +107,8 @@ export const fetchJob = (input: FetchInput, withToken: boolean): KubeObject => {
     template: { metadata: { labels }, spec: downloadPod(input, withToken) }
   }
   // Labels for people do not make a running download outdated.
-  const made = { ...spec, template: { ...spec.template, metadata: { labels: runLabels(run, "fetch") } } }
-  const annotations = { [madeFromAnnotation]: digestOf(made) }
+  const jobSpec = { ...spec, template: { ...spec.template, metadata: { labels: runLabels(run, "fetch") } } }
+  const annotations = { [madeFromAnnotation]: digestOf(jobSpec) }
   const object = {
     apiVersion: "batch/v1",
     kind: "Job",

@@ -26,7 +26,7 @@ export const weightsFrom = (
 ) => {
   const first = {
     image: fetchImage,
-    // A fixed user, whatever the engine's user is: a copy made by one pod may be repaired or deleted by another.
+    // A fixed user that does not depend on the engine's user: a copy made by one pod may be repaired or deleted by another.
     securityContext: { ...security, runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000 },
     terminationMessagePolicy: "FallbackToLogsOnError"
   }

@@ -48,7 +48,7 @@ export interface PodClass {
 }
 
 /**
- * Where a node keeps copies of weights: on a claim that all its pods share, or on a volume of each pod (of that
+ * The place of a node's copies of weights: a claim that all its pods share, or a volume of each pod (of that
  * StorageClass, or on the node's disk).
  */
 export interface WeightsCache {

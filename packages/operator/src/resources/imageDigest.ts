@@ -22,7 +22,7 @@ export const imageDigest = (image: string, imageId: string | undefined): string 
 /** Whether the name always refers to the same image. */
 export const isPinned = (image: string): boolean => digestIn(image) !== null
 
-/** The same image by its digest, if that is known. */
+/** The same image by its digest, if the digest is recorded. */
 export const pinned = (image: string, digest: string | null): string => (digest === null || isPinned(image) ? image : `${untagged(image)}@${digest}`)
 
 /** The tag of the image; null if it has none. */

@@ -61,7 +61,7 @@ const adoptionStatements = (sql: PgClient.PgClient) => {
   return { findAdopted, findModel, findNewest }
 }
 
-/** The model that the object names, the one that its earlier versions created, or a new one. */
+/** The model that the object names, the model that its earlier versions created, or a new one. */
 const makeTargetOf = (sql: PgClient.PgClient, ids: Ids["Service"], { findModel }: Pick<ReturnType<typeof adoptionStatements>, "findModel">) => {
   const lockNamedModel = makeLockNamedModel(sql)
   const makeModel = Effect.fnUntraced(function* ({ orgId, resource, source }: AdoptInput, now: number) {
@@ -88,7 +88,7 @@ const makeTargetOf = (sql: PgClient.PgClient, ids: Ids["Service"], { findModel }
   })
 }
 
-/** An object that names a model and has no settings keeps those of the model's last run. */
+/** An object that names a model and has no settings keeps the settings of the model's last run. */
 const settingsOf = ({ serving }: AdoptInput, { namedModel }: Target): Pick<AdoptedRun, "choices" | "serving"> =>
   namedModel !== null && Object.keys(serving).length === 0 ? { serving: namedModel.settings, choices: namedModel.choices } : { serving, choices: null }
 

@@ -53,7 +53,7 @@ const redeploy = (sql: PgClient.PgClient, { ref }: Redeploy, { key, modelId, org
   auditFields: { ref }
 })
 
-/** A redeploy without settings keeps those of the model's last run. */
+/** A redeploy without settings keeps the settings of the model's last run. */
 const settingsOf = (sql: PgClient.PgClient, { serving, target }: CreateInput): Pick<NewRun, "keptChoices" | "serving"> =>
   Object.keys(serving).length > 0 || target._tag === "NewModel"
     ? { serving: sql`${sql.json(serving)}`, keptChoices: sql`NULL` }

@@ -148,7 +148,7 @@ const endConditions: Record<EndOf, (sql: PgClient.PgClient) => Statement.Fragmen
 
 const lateEndNote = "The gateway was disconnected from the database for longer than its lease and reported this end later."
 
-/** The receipt of a late end replaces the one that the sweep wrote. */
+/** The receipt of a late end replaces the receipt of the sweep. */
 const replaceReceipt = (sql: PgClient.PgClient, digests: ReturnType<typeof digestParts>) => sql`
   ON CONFLICT (org_id, created_at, request_id) DO UPDATE SET hf_revision = excluded.hf_revision, engine_version = excluded.engine_version,
     status_code = excluded.status_code, finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,

@@ -13,7 +13,7 @@ const statement = /(?:--.*|\$\$[\s\S]*?\$\$|[^;])+;/gu
 
 /**
  * Creates the schema in an empty database. It records the migrations that the baseline contains, as if they had run, so
- * that the database equals one that was upgraded, also for programs of older versions.
+ * that the database equals an upgraded one, also for programs of older versions.
  */
 export const createBaseline = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -53,7 +53,7 @@ const makeLockRun = (sql: PgClient.PgClient) =>
       FOR UPDATE OF m, d, r`
   })
 
-/** Whether a run may be activated from a phase: one that does not serve also from its last check. */
+/** Whether a run may be activated from a phase: a candidate also from its last check. */
 const mayActivate = (from: string, { serve, verified }: LockedRun): boolean =>
   from === "activating" || (!serve && (from === "benchmarking" || (verified && from === "screening")))
 
@@ -110,7 +110,7 @@ const serveRevision = Effect.fnUntraced(function* (sql: PgClient.PgClient, ids: 
 })
 
 /**
- * Enqueues the affected runs: those of the superseded revision must withdraw it, and the run that created this revision
+ * Enqueues the affected runs: the runs of the superseded revision must withdraw it, and the run that created this revision
  * must keep its engine. `isOwn`: the operator itself writes, and continues with the run.
  */
 const enqueueAffected = (sql: PgClient.PgClient, { at, id, orgId, run }: Activation, isOwn: boolean) => sql`

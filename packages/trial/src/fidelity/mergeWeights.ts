@@ -90,7 +90,7 @@ const copy = async (tensor: StoredTensor, file: FileHandle): Promise<void> => {
 
 /**
  * Writes the weights of `base` with the adapter merged into them, round(W + s B A), into the new folder `target`,
- * together with the other files of the model. Files and headers are those of the base. Processes one tensor at a time,
+ * together with the other files of the model. Files and headers come from the base. Processes one tensor at a time,
  * in a few megabytes of memory and one pair. Fails with `NotMergeable` if the adapter does not fit these weights.
  */
 export const mergeWeights = Effect.fn("mergeWeights")(

@@ -21,7 +21,7 @@ const planPressure = Effect.fnUntraced(function* (subject: SuiteSubject, metrics
   return { tokens, count }
 })
 
-/** A long prompt that ends with a code of its own. Makes its ids for each use: together, the prompts are large. */
+/** A long prompt that ends with a unique code. Makes its ids for each use: together, the prompts are large. */
 interface CodedPrompt {
   readonly code: string
   readonly makeIds: () => ReadonlyArray<number>
@@ -54,7 +54,7 @@ const codesStay = Effect.fnUntraced(function* (answers: ReadonlyArray<PressedAns
   }
 })
 
-/** The mean and the largest difference, in nats, between an answer's log-probabilities and those of its text as a prompt; null if not comparable. */
+/** The mean and the largest difference, in nats, between the log-probabilities of an answer and of its text as a prompt; null if not comparable. */
 const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer: { ids: written, logprobs }, makeIds }: PressedAnswer) {
   if (written === null || logprobs === null) return null
   const ids = makeIds()

@@ -52,7 +52,7 @@ export const tie = Effect.fnUntraced(function* (asking: Asking, pair: Pair) {
 })
 
 /**
- * Tokens from the middle of the vocabulary with which no answer begins. Their likelihood is far from that of the usual
+ * Tokens from the middle of the vocabulary with which no answer begins. Their likelihood is far from the likelihood of the usual
  * first tokens.
  */
 export const rareOf = ({ vocabSize }: SuiteSubject, used: ReadonlyArray<number>, count: number): ReadonlyArray<number> => {
