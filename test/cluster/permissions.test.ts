@@ -33,10 +33,10 @@ const applied = {
 }
 
 /** One that is refused: of a host class that there is not in the namespace of an organization, of nobody's organization in the operator's own. */
-const refused = (namespace: string, hostClass: string) => ({
+const refused = (namespace: string, maxContext: number) => ({
   ...applied,
   metadata: { name: "refused", namespace },
-  spec: { ...applied.spec, serving: { ...applied.spec.serving, hostClass } }
+  spec: { ...applied.spec, serving: { hostClass: "none", maxContext } }
 })
 
 const list = (items: ReadonlyArray<unknown>) => JSON.stringify({ apiVersion: "v1", kind: "List", items })
@@ -98,8 +98,8 @@ it.live(
       )
 
       // Changed and refused again, which the event counts.
-      for (const [at, hostClass] of ["none", "none-either"].entries()) {
-        yield* command("kubectl", ["apply", "-f", "-"], { input: list(["team-a", namespace].map((place) => refused(place, hostClass))) })
+      for (const [at, maxContext] of [512, 384].entries()) {
+        yield* command("kubectl", ["apply", "-f", "-"], { input: list(["team-a", namespace].map((place) => refused(place, maxContext))) })
         for (const place of ["team-a", namespace]) {
           const path = "jsonpath={.status.conditions[?(@.type=='Accepted')].observedGeneration}"
           const seen = command("kubectl", ["get", "modeldeployment/refused", `--namespace=${place}`, "-o", path])
@@ -115,6 +115,12 @@ it.live(
       }
 
       yield* elsewhere("wait", "--for=condition=Activated", "modeldeployment/team-chat", "--timeout=300s")
+
+      // Someone lets the engine be evicted, which is taken back.
+      const budget = ["poddisruptionbudget", served.id.replace("_", "-")]
+      yield* kubectl("patch", ...budget, "--type=merge", '--patch={"spec":{"minAvailable":0,"selector":{"matchLabels":{"more":"x"}}}}')
+      const edited = kubectl("get", ...budget, "-o", "jsonpath={.spec.minAvailable}{.spec.selector.matchLabels.more}")
+      yield* eventually("the disruption budget is corrected", edited, (text) => text === "1")
 
       // Its custom resource is lost while no operator runs, and comes back.
       const scale = (replicas: number) => kubectl("scale", "deployment/seatrial-operator", `--replicas=${replicas}`)
@@ -197,7 +203,7 @@ it.live(
       const [own] = roles
       const verbs = [
         ["patch", "modeldeployments", "modeldeployments.seatrial.dev"],
-        ["create", "events", "events"],
+        ["create", "events", "events.events.k8s.io"],
         ["create", "pods", "pods"]
       ] as const
       const sample = verbs.map(([verb, , resource]) => `${namespace} ${verb} ${resource}`)

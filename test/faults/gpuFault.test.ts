@@ -22,8 +22,8 @@ it.live("a failed GPU is shown on the deployment with the message of its node, a
       Effect.map(patiently(kube.list(Event, { namespace })), (events) => events.find(({ reason }) => reason === "GpuFault")),
       (event) => event !== undefined
     )
-    assert.deepInclude(event, { type: "Warning", message: `Node/${name}: XIDError: ${xid.message}` })
-    assert.strictEqual(event?.involvedObject.name, objectName(id))
+    assert.deepInclude(event, { type: "Warning", note: `Node/${name}: XIDError: ${xid.message}` })
+    assert.strictEqual(event?.regarding.name, objectName(id))
     const after = yield* eventually(
       "a model that serves again",
       Effect.map(patiently(kube.get(ModelDeployment, objectName(id), namespace)), (resource) => Option.getOrThrow(resource).status),

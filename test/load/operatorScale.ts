@@ -80,7 +80,14 @@ const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, numbe
     const spec = { minAvailable: 1, selector: { matchLabels: { floor: name } } }
     const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: metadataOf(name), spec }
     yield* kube.create(PodDisruptionBudget, budget)
-    yield* kube.create(Event, { metadata: metadataOf(name), involvedObject: metadataOf(name), type: "Normal", reason: "Activated", message: "Serves." })
+    const note = {
+      action: "Serve",
+      note: "Serves.",
+      eventTime: "2026-01-01T00:00:00.000000Z",
+      reportingController: "seatrial.dev/load",
+      reportingInstance: "load"
+    }
+    yield* kube.create(Event, { metadata: metadataOf(name), regarding: metadataOf(name), type: "Normal", reason: "Activated", ...note })
     const shown = { ...resource, status: { phase: "activated", message: "x".repeat(2_000) } }
     yield* kube.applyStatus(ModelDeployment, shown)
   })

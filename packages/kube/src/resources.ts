@@ -208,13 +208,13 @@ export type Secret = (typeof Secret.schema)["Type"]
 
 /** An event (`v1`) about another object. */
 export const Event = defineResource({
-  group: "",
+  group: "events.k8s.io",
   version: "v1",
   plural: "events",
   kind: "Event",
   namespaced: true,
   schema: objectSchema({
-    involvedObject: open({
+    regarding: open({
       apiVersion: optional(Schema.String),
       kind: optional(Schema.String),
       namespace: optional(Schema.String),
@@ -223,14 +223,12 @@ export const Event = defineResource({
     }),
     type: optional(Schema.String),
     reason: optional(Schema.String),
-    message: optional(Schema.String),
-    count: optional(Schema.Number),
-    firstTimestamp: optional(Schema.NullOr(Schema.String)),
-    lastTimestamp: optional(Schema.NullOr(Schema.String)),
+    action: optional(Schema.String),
+    note: optional(Schema.String),
     eventTime: optional(Schema.NullOr(Schema.String)),
-    reportingComponent: optional(Schema.String),
-    reportingInstance: optional(Schema.String),
-    source: optional(open({ component: optional(Schema.String), host: optional(Schema.String) }))
+    series: optional(open({ count: Schema.Number, lastObservedTime: Schema.String })),
+    reportingController: optional(Schema.String),
+    reportingInstance: optional(Schema.String)
   })
 })
 export type Event = (typeof Event.schema)["Type"]

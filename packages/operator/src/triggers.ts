@@ -64,18 +64,20 @@ const makeOnClass = (context: TriggerContext) => {
   })
 }
 
-/** A disruption budget has changed. Only its existence matters, not its status. */
+/** A disruption budget has changed. Only its specification matters, not its status. */
 const makeOnBudget = (context: TriggerContext) => {
-  const budgets = new Set<string>()
+  const generations = new Map<string, number>()
   const { cluster, memory } = context
   return Effect.fnUntraced(function* (name: string) {
     const run = deploymentOfName(name)
-    const exists = Option.isSome(yield* cluster.budgets.get(name, cluster.namespace))
+    const budget = Option.getOrUndefined(yield* cluster.budgets.get(name, cluster.namespace))
     const isOwn = Option.isSome(run) && memory.budgetExpectations.delete(run.value)
-    if (exists === budgets.has(name)) return
-    if (exists) budgets.add(name)
-    else budgets.delete(name)
-    if (!exists || !isOwn) yield* enqueueSome(context, run)
+    const generation = budget === undefined ? undefined : (budget.metadata.generation ?? 1)
+    if (generation === generations.get(name)) return
+    if (generation === undefined) generations.delete(name)
+    else generations.set(name, generation)
+    // One that was just created needs no pass. A correction looks like another edit.
+    if (generation !== 1 || !isOwn) yield* enqueueSome(context, run)
   })
 }
 

@@ -239,7 +239,7 @@ export const observed: Observation = {
   candidates: [],
   elsewhere: false,
   outdated: false,
-  budget: false,
+  budget: "absent",
   work: { running: null, ended: null },
   sameStart: false,
   withdrawnAt: null,

@@ -52,7 +52,7 @@ it.live(
         (events) => events.length > 0
       )
       assert.match(
-        events[0]?.message ?? "",
+        events[0]?.note ?? "",
         /^The engine's answers differ from the verified ones: .*0 of \d+ greedy answers differ, and texts are shifted by .* A new pod checks them\.$/
       )
       yield* eventually("another pod is there", engine, (pod) => Option.isSome(pod) && pod.value.metadata.uid !== first)

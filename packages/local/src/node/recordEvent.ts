@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto"
-import { Event, type KubeClient, type KubeObject } from "@seatrial/kube"
+import { defineResource, Event, type KubeClient, type KubeObject, objectSchema } from "@seatrial/kube"
 import { Effect } from "effect"
 import { now } from "./kubeTime.ts"
+
+/** An event of the core group, which kubelet and the scheduler of real clusters write too. */
+const CoreEvent = defineResource({ ...Event, group: "", schema: objectSchema({}) })
 
 export interface EventNote {
   readonly object: KubeObject & { readonly kind: string; readonly apiVersion: string }
@@ -30,5 +33,5 @@ export const recordEvent = Effect.fnUntraced(function* (kube: KubeClient["Servic
     firstTimestamp: at,
     lastTimestamp: at
   }
-  yield* kube.apply(Event, event).pipe(Effect.ignore)
+  yield* kube.apply(CoreEvent, event).pipe(Effect.ignore)
 })

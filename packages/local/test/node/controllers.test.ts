@@ -85,7 +85,7 @@ describe("on a local cluster", () => {
         Stream.filter(({ reason }) => reason === "FailedScheduling"),
         Stream.runHead
       )
-      assert.strictEqual(Option.getOrThrow(told).involvedObject.name, "second")
+      assert.strictEqual(Option.getOrThrow(told).regarding.name, "second")
       yield* kube.remove(BoundPod, "first", "default")
       const running = yield* until("second", phase("Running"))
       assert.strictEqual(running.spec.nodeName, "gpu-0")

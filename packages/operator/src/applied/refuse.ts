@@ -41,6 +41,7 @@ export const refuse = Effect.fnUntraced(function* (resource: WatchedDeployment, 
   const event = aboutResource(resource, {
     name: refusalName(name, reason),
     type: "Warning",
+    action: "Validate",
     reason: "Refused",
     message,
     at: now,

@@ -1,7 +1,7 @@
 import { KubeClient, KubeError, Pod, PodDisruptionBudget } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
-import { disruptionBudget } from "../objects/engineObjects.ts"
+import { budgetCorrection, disruptionBudget } from "../objects/disruptionBudget.ts"
 import { wantedPod } from "../objects/wantedPod.ts"
 import { annotateCopiesInUse } from "../objects/weightsCopy.ts"
 import { deploymentLabel, enginePodName, objectName } from "../resources/objectNames.ts"
@@ -45,8 +45,14 @@ export const removePod = ({ applying, gathered: { run } }: ActionContext, { forc
 
 export const ensureBudget = Effect.fnUntraced(function* ({ applying, gathered: { run } }: ActionContext) {
   const kube = yield* KubeClient
-  const { budgetExpectations, settings } = applying
-  yield* Effect.catchIf(kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace)), alreadyExists, () => Effect.void)
+  const { budgetExpectations, cluster, settings } = applying
+  const name = objectName(run.id)
+  const correct = Effect.gen(function* () {
+    const budget = yield* cluster.budgets.get(name, settings.namespace)
+    yield* kube.mergePatch(PodDisruptionBudget, name, settings.namespace, budgetCorrection(run.id, Option.getOrUndefined(budget)))
+    yield* Effect.logWarning(`${run.id}: the disruption budget ${name} was changed by someone else, and is corrected`)
+  })
+  yield* Effect.catchIf(kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace)), alreadyExists, () => correct)
   budgetExpectations.set(run.id, yield* Clock.currentTimeMillis)
 })
 

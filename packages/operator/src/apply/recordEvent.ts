@@ -14,27 +14,27 @@ export const recordedAnnotation = "seatrial.dev/told"
 const burst = 25
 const refill = 300_000
 
-const times = (at: number) => new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
+/** A time in the format of events: UTC with microseconds. */
+export const eventTime = (at: number): string => new Date(at).toISOString().replace("Z", "000Z")
 
-/**
- * Increments the count of the existing event. kubectl shows `x5 over 2m` and the last message, instead of five events.
- */
-const countAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event, occurrence: string) {
+/** Counts the existing event up. kubectl shows `x5 over 2m` instead of five events. Only its series can be changed. */
+const countAgain = Effect.fnUntraced(function* ({ metadata }: Event, occurrence: string) {
   const kube = yield* KubeClient
   const { name, namespace } = metadata
   // An empty patch writes nothing and returns the object, so that no permission to read events is needed.
-  const { count = 1, firstTimestamp, metadata: stored } = yield* kube.mergePatch(Event, name, namespace, {})
+  const { eventTime: firstTime, metadata: stored, series } = yield* kube.mergePatch(Event, name, namespace, {})
   if (stored.annotations?.[recordedAnnotation] === occurrence) return
   const now = yield* Clock.currentTimeMillis
-  const first = Date.parse(firstTimestamp ?? "")
+  const first = Date.parse(firstTime ?? "")
+  const count = series?.count ?? 1
   if (count >= burst + Math.floor(Math.max(0, now - (Number.isNaN(first) ? now : first)) / refill)) return
   const annotations = { [recordedAnnotation]: occurrence }
-  yield* kube.mergePatch(Event, name, namespace, { metadata: { annotations }, message, count: count + 1, lastTimestamp: times(now) })
+  yield* kube.mergePatch(Event, name, namespace, { metadata: { annotations }, series: { count: count + 1, lastObservedTime: eventTime(now) } })
 })
 
 /**
- * Creates an event once: its name follows from its content. An event with the annotation is counted again if its
- * content has changed. If the API server refused the event (a quota, a webhook, a missing namespace), the operator logs
+ * Creates an event once: its name follows from its content. An event with the annotation is counted again if the
+ * annotation has changed. If the API server refused the event (a quota, a webhook, a missing namespace), the operator logs
  * that and continues, because the status contains the same information.
  */
 export const recordEvent = Effect.fnUntraced(function* (event: Event) {
@@ -48,7 +48,7 @@ export const recordEvent = Effect.fnUntraced(function* (event: Event) {
     ),
     Effect.catchIf(
       (error) => error.reason !== "Retryable" && error.reason !== "Gone",
-      (error) => Effect.logWarning(`the API server refused the event ${event.reason} of ${event.involvedObject.name}: ${error.message}`)
+      (error) => Effect.logWarning(`the API server refused the event ${event.reason} of ${event.regarding.name}: ${error.message}`)
     )
   )
 })

@@ -62,7 +62,7 @@ export const recordWarning = Effect.fnUntraced(function* (
 ) {
   if (resource !== null) {
     const name = eventName(run.id, reason, about)
-    const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })
+    const event = aboutResource(resource, { name, type: "Warning", action: "Verify", reason, message, at: yield* Clock.currentTimeMillis })
     // The actions that follow concern the engine and do not wait for a server that cannot store events.
     yield* Effect.catch(recordEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${run.id} could not be recorded: ${error.message}`))
   }

@@ -4,13 +4,7 @@ import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
-import { aboutResource } from "./transitionEvents.ts"
-
-/**
- * The interval for one event of each kind and object, milliseconds. It bounds the events of an engine that alternates
- * between ready and not ready.
- */
-const eventIntervalMillis = 60_000
+import { aboutResource, minuteOf } from "./transitionEvents.ts"
 
 /** Reasons of `Ready` if a model that should serve does not. */
 const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer", "GatewayUnreachable", "BalanceUsedUp", "BillingSuspended"])
@@ -52,9 +46,10 @@ export const servingEvents = (input: Input): ReadonlyArray<Event> => {
   const change = readyChange(input)
   if (change === null) return []
   const { after, before } = change
-  const again = String(Math.floor(now / eventIntervalMillis))
+  // This bounds the events of an engine that alternates between ready and not ready.
+  const again = minuteOf(now)
   const event = (kind: string, type: "Normal" | "Warning", reason: string, message: string) =>
-    aboutResource(resource, { name: `${objectName(run.id)}.${kind}`, type, reason, message, at: now, again })
+    aboutResource(resource, { name: `${objectName(run.id)}.${kind}`, type, action: "Serve", reason, message, at: now, again })
   // A start that goes on is not a new outage.
   const isOutage = outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")
   if (isOutage) return [event(after.reason.toLowerCase(), "Warning", after.reason, outageMessage(input, change))]

@@ -4,7 +4,10 @@ import type { Run } from "@seatrial/store"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
-import { recordedAnnotation } from "./recordEvent.ts"
+import { eventTime, recordedAnnotation } from "./recordEvent.ts"
+
+/** The minute as an occurrence, for an event that is recorded on a change: at most one in a minute. */
+export const minuteOf = (at: number): string => String(Math.floor(at / 60_000))
 
 /** A short hash for `again`. */
 export const hashOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
@@ -17,26 +20,32 @@ interface EventContent {
    */
   readonly name: string
   readonly type: "Normal" | "Warning"
+  /** What the operator does, for machines. */
+  readonly action: "Deploy" | "Serve" | "Download" | "Create" | "Validate" | "Verify" | "Watch"
   readonly reason: string
   readonly message: string
   /** Unix milliseconds. */
   readonly at: number
   /**
-   * For an event that may recur: a hash of this occurrence. There is then one event of its kind for the object, and it
-   * counts occurrences.
+   * For an event that may recur: identifies this occurrence. There is then one event of its kind and message for the
+   * object, and it counts occurrences.
    */
   readonly again?: string
 }
 
+/** The most bytes of a note that an API server accepts are 1,024. */
+const noteOf = (message: string): string => Buffer.from(message).subarray(0, 1_000).toString()
+
 /** A Kubernetes event about a custom resource. */
-export const aboutResource = ({ metadata }: WatchedDeployment, { again, at, message, name, reason, type }: EventContent): Event => {
+export const aboutResource = ({ metadata }: WatchedDeployment, { action, again, at, message, name, reason, type }: EventContent): Event => {
   const { namespace, uid } = metadata
-  const time = new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
   const within = namespace === undefined ? {} : { namespace }
+  const note = noteOf(message)
+  // The note of an event cannot be changed: another message is another event.
+  const repeated = `${name}.${uid?.slice(0, 8) ?? "0"}.${hashOf(note).slice(0, 8)}`
   return {
-    metadata:
-      again === undefined ? { name, ...within } : { name: `${name}.${uid?.slice(0, 8) ?? "0"}`, ...within, annotations: { [recordedAnnotation]: again } },
-    involvedObject: {
+    metadata: again === undefined ? { name, ...within } : { name: repeated, ...within, annotations: { [recordedAnnotation]: again } },
+    regarding: {
       apiVersion: "seatrial.dev/v1alpha1",
       kind: "ModelDeployment",
       name: metadata.name,
@@ -45,13 +54,11 @@ export const aboutResource = ({ metadata }: WatchedDeployment, { again, at, mess
     },
     type,
     reason,
-    message: message.slice(0, 1_000),
-    count: 1,
-    firstTimestamp: time,
-    lastTimestamp: time,
-    reportingComponent: "seatrial.dev/operator",
-    reportingInstance: "seatrial-operator",
-    source: { component: "seatrial-operator" }
+    action,
+    note,
+    eventTime: eventTime(at),
+    reportingController: "seatrial.dev/operator",
+    reportingInstance: "seatrial-operator"
   }
 }
 
@@ -84,13 +91,16 @@ export const transitionEvents = (run: Run, resource: WatchedDeployment, cause: M
             // the event is counted again.
             name: `${objectName(run.id)}.from-${shownCount}`,
             type: "Normal",
+            action: "Deploy",
             reason: last.reason,
             message: forward.map(({ message, reason }) => `${reason}: ${message}`).join(" "),
             at: last.at,
             again: last.name
           })
         ]
-  const each = alone.map(({ at, failed, message, name, reason }) => aboutResource(resource, { name, type: failed ? "Warning" : "Normal", reason, message, at }))
+  const each = alone.map(({ at, failed, message, name, reason }) =>
+    aboutResource(resource, { name, type: failed ? "Warning" : "Normal", action: "Deploy", reason, message, at })
+  )
   return [...all, ...each]
 }
 
@@ -103,7 +113,8 @@ export const faultEvents = (run: Run, resource: WatchedDeployment, cause: ModelD
   const text = `${cause.object}: ${cause.message}`
   const { cause: earlierCause, deploymentId } = resource.status ?? {}
   if (deploymentId === run.id && earlierCause?.reason === cause.reason && `${earlierCause.object}: ${earlierCause.message}` === text) return []
-  return [aboutResource(resource, { name: `${objectName(run.id)}.gpufault`, type: "Warning", reason: cause.reason, message: text, at, again: hashOf(text) })]
+  const name = `${objectName(run.id)}.gpufault`
+  return [aboutResource(resource, { name, type: "Warning", action: "Watch", reason: cause.reason, message: text, at, again: minuteOf(at) })]
 }
 
 /**
@@ -121,13 +132,23 @@ export const downloadEvents = (run: Run, resource: WatchedDeployment, download: 
   const name = `${objectName(run.id)}.download.${reached}`
   return [
     ...(reached > quarter(before)
-      ? [aboutResource(resource, { name, type: "Normal", reason: "Downloading", message: `${progress}, ${bytesPerSecond} bytes/s${left}.`, at })]
+      ? [
+          aboutResource(resource, {
+            name,
+            type: "Normal",
+            action: "Download",
+            reason: "Downloading",
+            message: `${progress}, ${bytesPerSecond} bytes/s${left}.`,
+            at
+          })
+        ]
       : []),
     ...(download.stalled === true && before?.stalled !== true
       ? [
           aboutResource(resource, {
             name: `${name}.stalled`,
             type: "Warning",
+            action: "Download",
             reason: "DownloadStalled",
             message: `${progress}; nothing arrived for a minute.`,
             at

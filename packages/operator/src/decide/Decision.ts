@@ -18,7 +18,7 @@ export type Action = Data.TaggedEnum<{
   /** Records that the store may have lost the run's weights. */
   ForgetWeights: None
   EnsurePod: None
-  /** Creates the disruption budget, so that a node drain does not evict the engine. */
+  /** Creates the disruption budget, or corrects it, so that a node drain does not evict the engine. */
   EnsureBudget: None
   RemoveBudget: None
   /**

@@ -100,7 +100,8 @@ const reused = (observation: Observation, now: number): Decision => {
 
 /** Whether the run has neither an engine nor a download. */
 const isBare = (observation: Observation): boolean =>
-  observation.fetch._tag === "Absent" && (reuses(observation) || (observation.pod === null && observation.run.endpoints.length === 0 && !observation.budget))
+  observation.fetch._tag === "Absent" &&
+  (reuses(observation) || (observation.pod === null && observation.run.endpoints.length === 0 && observation.budget === "absent"))
 
 /** Whether the cluster holds no objects of the run, and their release is not recorded yet. */
 const isGone = (observation: Observation): boolean => {
@@ -158,13 +159,15 @@ const held = (observation: Observation, now: number): Decision => {
   return { ...decision, requeueAt: all.length === 0 ? null : Math.min(...all) }
 }
 
-/** The disruption budget exists exactly while the engine serves. */
+/** The disruption budget exists exactly while the engine serves, and protects it, whatever someone else has changed. */
 const budget = (observation: Observation, now: number): ReadonlyArray<Action> => {
   const { pod, podClass, run } = observation
   const serves =
     isServed(observation) && !reuses(observation) && run.replacedBy === null && pod !== null && !isIdle(observation, now) && !isUnpaid(observation, now)
-  const wanted = serves && (podClass === null ? observation.budget : !podClass.evictable)
-  return wanted === observation.budget ? [] : [wanted ? Action.EnsureBudget() : Action.RemoveBudget()]
+  const exists = observation.budget !== "absent"
+  const wanted = serves && (podClass === null ? exists : !podClass.evictable)
+  if (wanted) return observation.budget === "intact" ? [] : [Action.EnsureBudget()]
+  return exists ? [Action.RemoveBudget()] : []
 }
 
 /** Deletes a download that an activated run does not need. */

@@ -5,6 +5,7 @@ import type { Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { resourcePlace } from "../objects/customResource.ts"
+import { isBudgetIntact } from "../objects/disruptionBudget.ts"
 import type { fetchJob } from "../objects/fetchObjects.ts"
 import { wantedPod } from "../objects/wantedPod.ts"
 import type { Observation } from "../observation/Observation.ts"
@@ -82,11 +83,13 @@ const observeResource = (resource: WatchedDeployment | null): Pick<Observation, 
   return { resource: { uid: resource.metadata.uid ?? "", shownPhase: resource.status?.phase ?? null }, shownSince: Math.max(0, ...changes) }
 }
 
-/** Whether the run's engine has a disruption budget. A budget that was just created counts before a watch shows it. */
-const hasBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom, { id }: Run, now: number) {
+/** The disruption budget of the run's engine. One that was just created or corrected counts before a watch shows it. */
+const readBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom, { id }: Run, now: number): Effect.fn.Return<Observation["budget"]> {
   const createdAt = memory.budgetExpectations.get(id) ?? Number.NEGATIVE_INFINITY
-  if (Math.abs(now - createdAt) < watchTimeoutMillis) return true
-  return Option.isSome(yield* cluster.budgets.get(objectName(id), cluster.namespace))
+  if (Math.abs(now - createdAt) < watchTimeoutMillis) return "intact"
+  const budget = Option.getOrNull(yield* cluster.budgets.get(objectName(id), cluster.namespace))
+  if (budget === null) return "absent"
+  return isBudgetIntact(id, budget) ? "intact" : "edited"
 })
 
 /** The name of the pod of the serving revision that the run would replace; null if there is none. */
@@ -150,7 +153,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     funding,
     predecessorHolds: predecessorPod !== null,
     outdated: isPodOutdated(run, pod, podClass, settings, merged),
-    budget: yield* hasBudget(from, run, now),
+    budget: yield* readBudget(from, run, now),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     countsAllPods: cluster.countsAllPods,
     podClass,

@@ -119,6 +119,21 @@ export const WatchedJob = defineResource({
 
 export type WatchedJob = typeof WatchedJob.schema.Type
 
-/** A disruption budget: only its existence. */
-export const WatchedBudget = defineResource({ ...PodDisruptionBudget, schema: Struct({ metadata: Struct(metadataFields) }) })
+const BudgetSpec = Struct({
+  minAvailable: optional(Schema.Union([Text, Schema.Number])),
+  maxUnavailable: optional(Schema.Union([Text, Schema.Number])),
+  unhealthyPodEvictionPolicy: optional(Text),
+  selector: optional(
+    Struct({
+      matchLabels: optional(Schema.Record(Text, Text)),
+      matchExpressions: optional(List(Struct({ key: Text, operator: Text, values: optional(List(Text)) })))
+    })
+  )
+})
+
+/** A disruption budget: its specification. */
+export const WatchedBudget = defineResource({
+  ...PodDisruptionBudget,
+  schema: Struct({ metadata: Struct({ ...metadataFields, generation: optional(Schema.Number) }), spec: optional(BudgetSpec) })
+})
 export type WatchedBudget = typeof WatchedBudget.schema.Type

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto"
 import type { DeploymentId, HostClass, Runtime } from "@seatrial/domain"
-import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { deploymentLabel, objectName, organizationLabel, roleLabel } from "../resources/objectNames.ts"
@@ -58,24 +57,6 @@ export const restrictedContainer = { allowPrivilegeEscalation: false, readOnlyRo
 /** The image pull secrets of a pod. */
 export const pullSecrets = ({ pullSecrets }: Pick<OperatorSettings, "pullSecrets">) =>
   pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) }
-
-/**
- * Protects a serving engine from eviction: a node drain is refused until its requests go to another engine. An engine
- * that is not ready may be evicted. The budget uses a number of pods, because no controller owns the pod.
- */
-export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
-  const object = {
-    apiVersion: "policy/v1",
-    kind: "PodDisruptionBudget",
-    metadata: { name: objectName(run.id), namespace, labels: { ...engineLabels(run), ...runLabels(run, "engine") } },
-    spec: {
-      minAvailable: 1,
-      unhealthyPodEvictionPolicy: "AlwaysAllow",
-      selector: { matchLabels: { [deploymentLabel]: run.id, [roleLabel]: "engine" } }
-    }
-  }
-  return object
-}
 
 /** The image with which the class runs the engine. */
 export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>

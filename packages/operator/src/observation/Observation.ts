@@ -106,8 +106,8 @@ export interface Observation {
   readonly elsewhere: boolean
   /** Whether the run's pod has not started and was created from an older version of its host class. */
   readonly outdated: boolean
-  /** Whether the run's engine has a disruption budget. */
-  readonly budget: boolean
+  /** The disruption budget of the run's engine. `edited`: someone else has changed its specification. */
+  readonly budget: "absent" | "intact" | "edited"
   readonly work: WorkState
   /** Whether the running work began with the current start of the engine. */
   readonly sameStart: boolean

@@ -20,6 +20,7 @@ interface Definition {
   readonly shortName: string
   readonly description: string
   readonly properties: Readonly<Record<string, JsonSchema.JsonSchema>>
+  /** Without those of priority 1, a line of `kubectl get` fits 100 columns for names of usual length. */
   readonly columns: ReadonlyArray<Column>
   readonly rules: ReadonlyArray<Pick<Rule<never>, "path" | "rule" | "message">>
   /** The key fields of list items, by path of the list. */
@@ -118,10 +119,10 @@ export const customResourceDefinitions = {
         jsonPath: '.status.conditions[?(@.type=="Ready")].status',
         description: "Whether its engine serves now."
       },
-      { name: "Revision", type: "string", jsonPath: ".status.revision", description: "Short commit." },
-      { name: "Host class", type: "string", jsonPath: ".status.hostClass", description: "Host class that was chosen." },
       age,
-      { name: "Message", type: "string", jsonPath: ".status.message", description: "What the run does or waits for, and why it ended." },
+      { name: "Host class", type: "string", jsonPath: ".status.hostClass", description: "Host class that was chosen.", priority: 1 },
+      { name: "Message", type: "string", jsonPath: ".status.message", description: "What the run does or waits for, and why it ended.", priority: 1 },
+      { name: "Revision", type: "string", jsonPath: ".status.revision", description: "Short commit.", priority: 1 },
       { name: "Repository", type: "string", jsonPath: ".spec.source.repo", description: "Repository on the model hub.", priority: 1 },
       { name: "Commit", type: "string", jsonPath: ".status.commit", description: "Full commit.", priority: 1 },
       { name: "Engine", type: "string", jsonPath: ".status.engineVersion", description: "Engine and version.", priority: 1 },
@@ -143,8 +144,6 @@ export const customResourceDefinitions = {
     atomic: ["status"],
     columns: [
       { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "GPU type." },
-      { name: "Count", type: "integer", jsonPath: ".spec.gpuCount", description: "GPUs of one engine." },
-      { name: "Runtime", type: "string", jsonPath: ".spec.runtimes[0].runtime", description: "Default engine." },
       { name: "Nodes", type: "integer", jsonPath: ".status.nodes", description: "Nodes with its labels." },
       { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of the nodes that accept engines." },
       { name: "Free", type: "integer", jsonPath: ".status.freeGpus", description: "Free GPUs among them." },
@@ -155,8 +154,10 @@ export const customResourceDefinitions = {
         jsonPath: ".status.conditions[?(@.type=='Accepted')].status",
         description: "Whether models can be deployed on it; if not, the condition contains the reason."
       },
-      { name: "Simulated", type: "boolean", jsonPath: ".spec.simulated", description: "Whether the GPUs are simulated.", priority: 1 },
       age,
+      { name: "Count", type: "integer", jsonPath: ".spec.gpuCount", description: "GPUs of one engine.", priority: 1 },
+      { name: "Runtime", type: "string", jsonPath: ".spec.runtimes[0].runtime", description: "Default engine.", priority: 1 },
+      { name: "Simulated", type: "boolean", jsonPath: ".spec.simulated", description: "Whether the GPUs are simulated.", priority: 1 },
       { name: "Memory", type: "integer", jsonPath: ".spec.gpuMemoryBytes", description: "Bytes of one GPU.", priority: 1 },
       { name: "Price", type: "string", jsonPath: ".spec.pricePerGpuHour", description: "Micro-dollars per GPU and hour.", priority: 1 },
       { name: "Image", type: "string", jsonPath: ".spec.runtimes[0].image", description: "Image of the default engine.", priority: 1 }

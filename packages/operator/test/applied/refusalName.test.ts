@@ -23,7 +23,7 @@ it.prop(
     assert.isTrue(isName(name), name)
     const resource = { metadata: { name, namespace: "seatrial", uid }, spec: { source: { repo: "seatrial/tiny-chat" } } }
     const eventName = refusalName(name, "OrganizationMismatch")
-    const { metadata } = aboutResource(resource, { name: eventName, type: "Warning", reason: "Refused", message: "", at: 0, again: "1" })
+    const { metadata } = aboutResource(resource, { name: eventName, type: "Warning", action: "Validate", reason: "Refused", message: "", at: 0, again: "1" })
     assert.isTrue(isName(metadata.name), metadata.name)
   }
 )

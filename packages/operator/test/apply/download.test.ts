@@ -80,7 +80,7 @@ describe("a download that cannot start", () => {
     const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: run.source.repo } } }
     const events = (now: number) => [
       materializing(observationOf("materializing", { fetch }), now).message,
-      obstacleEvents(run, resource, fetch, now).map((event) => event.message)
+      obstacleEvents(run, resource, fetch, now).map((event) => event.note)
     ]
     const message = `The download cannot start: ${says}`
     if (!atOnce) assert.deepStrictEqual(events(59_999), ["Downloads and verifies 1.0 MiB.", []])
@@ -117,7 +117,7 @@ describe("a download that cannot reach its hub", () => {
   const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: "seatrial/tiny-chat" } } }
   const events = (fetch: ObservedFetch, now: number) => [
     materializing(observationOf("materializing", { fetch }), now).message,
-    obstacleEvents(observationOf("materializing").run, resource, fetch, now).map((event) => event.message)
+    obstacleEvents(observationOf("materializing").run, resource, fetch, now).map((event) => event.note)
   ]
 
   it("says within a minute that it made no progress, in the message and in an event", () => {
@@ -137,7 +137,7 @@ describe("a download that cannot reach its hub", () => {
     const { run: applied } = observationOf("materializing")
     for (const message of [
       materializing(observationOf("materializing", { fetch }), 20_000).message,
-      obstacleEvents(applied, resource, fetch, 20_000)[0]?.message
+      obstacleEvents(applied, resource, fetch, 20_000)[0]?.note
     ]) {
       assert.strictEqual(message, `The download is retried. The previous attempt failed: ${lastLine}`)
     }
@@ -173,7 +173,7 @@ describe("a download", () => {
         status: { deploymentId: run.id, ...(before === undefined ? {} : { download: before }) }
       }
       const download = { bytes, totalBytes: 100, bytesPerSecond: 1, ...(stalled ? { stalled } : {}) }
-      return downloadEvents(run, resource, download, 0).map(({ message, reason }) => `${reason}: ${message}`)
+      return downloadEvents(run, resource, download, 0).map(({ note, reason }) => `${reason}: ${note}`)
     }
     const at = (bytes: number, stalled = false) => ({ bytes, totalBytes: 100, bytesPerSecond: 1, ...(stalled ? { stalled } : {}) })
     assert.deepStrictEqual(events(undefined, 10, false), [])

@@ -26,19 +26,20 @@ describe("a serving revision", () => {
     assert.deepInclude(gone, {
       type: "Warning",
       reason: "EngineNotReady",
-      message: "The engine is not ready: It loads the model. (OOMKilled of Pod/p: It was killed.)"
+      action: "Serve",
+      note: "The engine is not ready: It loads the model. (OOMKilled of Pod/p: It was killed.)"
     })
     assert.deepInclude(events(away, served)[0], { type: "Normal", reason: "Serving" })
   })
 
   it("says that a new pod was created if the previous one is gone", () => {
     const [gone] = events(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
-    assert.match(gone?.message ?? "", /^The engine's pod was deleted, and a new one was created\./)
+    assert.match(gone?.note ?? "", /^The engine's pod was deleted, and a new one was created\./)
   })
 
   it("records another event if its host class is gone, without which it does not return", () => {
     const classless = statusOf({ ...input, pod: null, classGone: true, message: "The host class local does not exist now." })
-    assert.deepInclude(events(away, classless)[0], { type: "Warning", reason: "HostClassMissing", message: "The host class local does not exist now." })
+    assert.deepInclude(events(away, classless)[0], { type: "Warning", reason: "HostClassMissing", note: "The host class local does not exist now." })
     assert.deepInclude(events(classless, served)[0], { type: "Normal", reason: "Serving" })
   })
 
@@ -46,7 +47,7 @@ describe("a serving revision", () => {
     const withheld = statusOf({ ...input, pod, withheld: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
     const ready = withheld.conditions?.find(({ type }) => type === "Ready")
     assert.deepInclude(ready, { status: "False", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
-    assert.deepInclude(events(served, withheld)[0], { type: "Warning", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
+    assert.deepInclude(events(served, withheld)[0], { type: "Warning", reason: "AnswersDiffer", note: "The engine answers otherwise. It gets no traffic." })
     // Before that it was not ready: it had ended or was being compared.
     assert.deepInclude(events(away, withheld)[0], { type: "Warning", reason: "AnswersDiffer" })
     assert.isEmpty(events(withheld, away))

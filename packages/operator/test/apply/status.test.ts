@@ -337,10 +337,10 @@ describe("events", () => {
     assert.strictEqual(events({ deploymentId: otherDeployment, phases }).length, 2)
     const [event, ...others] = events({ deploymentId: run.id, phases })
     assert.isEmpty(others)
-    assert.deepInclude(event, { type: "Warning", reason: "Failed", message: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
+    assert.deepInclude(event, { type: "Warning", reason: "Failed", action: "Deploy", note: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
   })
 
-  it("are one for all steps that came together if many runs wait, counted again if more follow; a failure has its own", () => {
+  it("are one for all steps that came together if many runs wait, and another if more follow; a failure has its own", () => {
     const history = [
       ...run.history,
       { phase: "queued" as const, at: 3, reason: "No GPU." },
@@ -350,10 +350,10 @@ describe("events", () => {
       transitionEvents({ ...run, history: steps }, resource(status), undefined, true)
     const [event, ...others] = events(history)
     assert.isEmpty(others)
-    assert.deepInclude(event, { type: "Normal", reason: "Provisioning", message: "Screening: Screening Queued: No GPU. Provisioning: A GPU is free." })
+    assert.deepInclude(event, { type: "Normal", reason: "Provisioning", note: "Screening: Screening Queued: No GPU. Provisioning: A GPU is free." })
     const [later] = events([...history, { phase: "booting" as const, at: 5, reason: "It runs." }])
-    assert.strictEqual(later?.metadata.name, event?.metadata.name)
-    assert.notDeepEqual(later?.metadata.annotations, event?.metadata.annotations)
+    // The note of an event cannot be changed.
+    assert.notStrictEqual(later?.metadata.name, event?.metadata.name)
     const phases = [{ phase: "screening" as const, at: "2026-01-01T00:00:00Z" }]
     assert.deepStrictEqual(
       transitionEvents(failed, resource({ deploymentId: run.id, phases: [] }), undefined, true).map(({ reason, type }) => [type, reason]),
@@ -368,11 +368,10 @@ describe("events", () => {
   it("record a failed GPU once, even while the model serves", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
     const [events] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
-    assert.deepInclude(events, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
+    assert.deepInclude(events, { type: "Warning", reason: "GpuFault", note: "Node/node-1: XIDError: 79" })
     assert.deepStrictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata, events?.metadata)
     const nextEvent = faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata
-    assert.strictEqual(nextEvent?.name, events?.metadata.name)
-    assert.notDeepEqual(nextEvent?.annotations, events?.metadata.annotations)
+    assert.notStrictEqual(nextEvent?.name, events?.metadata.name)
     assert.deepStrictEqual(faultEvents(run, resource({ deploymentId: run.id, cause }), cause, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), { ...cause, reason: "NotReady" }, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), undefined, 0), [])
@@ -383,7 +382,7 @@ describe("events", () => {
     const step = (phase: "queued" | "provisioning") => ({ phase, at: 0, reason: "Why." })
     const events = transitionEvents({ ...run, history: [step("queued"), step("provisioning"), step("queued")] }, resource(undefined), cause)
     assert.deepStrictEqual(
-      events.map(({ message }) => message),
+      events.map(({ note }) => note),
       ["Why.", "Why.", "Why. (GpuFault of Node/node-1: XIDError: 79)"]
     )
   })

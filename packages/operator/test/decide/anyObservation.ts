@@ -123,7 +123,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     predecessorHolds: chance(0.2),
     candidates: chance(0.2) ? [{ run: otherDeployment, pod: "dep-other-engine-0", gpus: 1, until: now + 60_000, inPlace: chance(0.5) }] : [],
     elsewhere: chance(0.5),
-    budget: chance(0.3),
+    budget: pick("absent", "absent", "intact", "edited"),
     sameStart: chance(0.5),
     work: {
       running: chance(0.2) ? ran : null,

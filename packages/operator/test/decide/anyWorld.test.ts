@@ -127,7 +127,7 @@ const obey = (observation: Observation, now: number): Observation => {
         break
       case "EnsureBudget":
       case "RemoveBudget":
-        next = { ...next, budget: action._tag === "EnsureBudget" }
+        next = { ...next, budget: action._tag === "EnsureBudget" ? "intact" : "absent" }
         break
       default:
     }

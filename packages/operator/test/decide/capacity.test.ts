@@ -404,8 +404,19 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   ],
   "the disruption budget of an engine": [
     ["exists while it serves", observationOf("activated", { pod, podClass: { ...podClass, evictable: false } }, { ...serving, endpoints }), 0, "EnsureBudget"],
-    ["once", observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...serving, endpoints }), 0, ""],
-    ["does not exist if the class lets engines be evicted", observationOf("activated", { pod, budget: true }, { ...serving, endpoints }), 0, "RemoveBudget"],
+    ["once", observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: "intact" }, { ...serving, endpoints }), 0, ""],
+    [
+      "is corrected if someone has edited it",
+      observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: "edited" }, { ...serving, endpoints }),
+      0,
+      "EnsureBudget"
+    ],
+    [
+      "does not exist if the class lets engines be evicted",
+      observationOf("activated", { pod, budget: "intact" }, { ...serving, endpoints }),
+      0,
+      "RemoveBudget"
+    ],
     [
       "not during a trial",
       observationOf("checking", { pod, podClass: { ...podClass, evictable: false }, work: { running: "checking", ended: null } }),
@@ -414,17 +425,21 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "is deleted before its engine is drained",
-      observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...withRevision({ status: "superseded" }), endpoints }),
+      observationOf(
+        "activated",
+        { pod, podClass: { ...podClass, evictable: false }, budget: "intact" },
+        { ...withRevision({ status: "superseded" }), endpoints }
+      ),
       0,
       "RemoveBudget, publish nothing, again 10000"
     ],
     [
       "is deleted with a failed run",
-      observationOf("failed", { budget: true }, { failure: { code: "x", text: "y" }, endedAt: 0 }),
+      observationOf("failed", { budget: "intact" }, { failure: { code: "x", text: "y" }, endedAt: 0 }),
       0,
       "RemoveBudget, remove pod, RemoveFetch"
     ],
-    ["stays if its host class is gone", observationOf("activated", { pod, podClass: null, budget: true }, { ...serving, endpoints }), 0, ""]
+    ["stays if its host class is gone", observationOf("activated", { pod, podClass: null, budget: "intact" }, { ...serving, endpoints }), 0, ""]
   ]
 }
 

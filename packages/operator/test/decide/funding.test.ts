@@ -97,7 +97,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "releases its disruption budget",
-      observationOf("activated", { ...usedUp, pod, budget: true, withdrawnAt: hour }, withdrawn),
+      observationOf("activated", { ...usedUp, pod, budget: "intact", withdrawnAt: hour }, withdrawn),
       hour + 1_000,
       `RemoveBudget, again ${hour + 10_000}`
     ],

@@ -69,8 +69,8 @@ describe("in random worlds", () => {
       assert.isTrue(serving[0]?.pod?.ready)
       assert.strictEqual(serving[0]?.run.endpoints.length, 1)
       for (const state of [world.old, world.next]) {
-        if (!serving.includes(state)) assert.deepStrictEqual([state.pod, state.fetch._tag, state.run.endpoints, state.budget], [null, "Absent", [], false])
-        else assert.isTrue(state.budget)
+        if (!serving.includes(state)) assert.deepStrictEqual([state.pod, state.fetch._tag, state.run.endpoints, state.budget], [null, "Absent", [], "absent"])
+        else assert.strictEqual(state.budget, "intact")
       }
     },
     { arbitrary: { runs: 500 } }

@@ -31,7 +31,7 @@ interface State {
   begunWith: string
   free: boolean
   withdrawnAt: number | null
-  budget: boolean
+  budget: Observation["budget"]
 }
 
 /**
@@ -59,7 +59,7 @@ export class World {
     this.replace = replace
     const active: RunRevision = { ...revision, status: "active", checks: report, measured, benchmark }
     const oldPod = { ...pod, uid: "old", url: "http://127.0.2.1:8000" }
-    const blank = {
+    const blank: Omit<State, "pod" | "run"> = {
       resource: { uid: "r", shownPhase: null },
       fetch: ObservedFetch.Absent(),
       weights: null,
@@ -67,7 +67,7 @@ export class World {
       begunWith: "",
       free: !replace,
       withdrawnAt: null,
-      budget: false
+      budget: "absent"
     }
     this.old = {
       ...blank,
@@ -191,11 +191,11 @@ export class World {
         }
         return
       case "EnsureBudget":
-        state.budget = true
+        state.budget = "intact"
         return
       case "RemoveBudget":
         if (serves && state.pod !== null && state.pod.nodeDownSince === null) this.violations.push("let an engine that serves be evicted")
-        state.budget = false
+        state.budget = "absent"
         return
       case "RemovePod":
         if (serves && state.pod !== null && state.pod.lost === null && state.pod.nodeDownSince === null && !this.hangs(state.pod))

@@ -71,7 +71,10 @@ describe("the copies of the watches", () => {
     })
     const job = { metadata, spec: { template: { spec: { containers: [] } } }, status: { succeeded: 1, conditions } }
     assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedJob.schema)(job), { metadata: watchedMetadata, status: { conditions } })
-    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedBudget.schema)({ metadata, spec: { minAvailable: 1 }, status: {} }), { metadata: named })
+    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedBudget.schema)({ metadata, spec: { minAvailable: 1, more: 1 }, status: {} }), {
+      metadata: named,
+      spec: { minAvailable: 1 }
+    })
   })
 
   it("hold all of a deployment, and parse its status at each read", () => {

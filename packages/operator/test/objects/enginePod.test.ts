@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { Option } from "effect"
-import { disruptionBudget } from "../../src/objects/engineObjects.ts"
+import { disruptionBudget } from "../../src/objects/disruptionBudget.ts"
 import { enginePod } from "../../src/objects/enginePod.ts"
 import { type PodClass, toPodClass } from "../../src/resources/PodClass.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
