@@ -4,11 +4,11 @@ import { apiVersionOf, type Kind } from "./Kind.ts"
 /** The version for `kubectl version` and clients that check features. */
 export const version: JsonObject = {
   major: "1",
-  minor: "36",
-  gitVersion: "v1.36.0",
+  minor: "37",
+  gitVersion: "v1.37.0",
   gitCommit: "",
   gitTreeState: "clean",
-  buildDate: "2026-04-22T00:00:00Z",
+  buildDate: "2026-08-26T00:00:00Z",
   goVersion: "none",
   compiler: "none",
   platform: "linux/amd64"

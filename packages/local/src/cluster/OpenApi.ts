@@ -74,7 +74,7 @@ export const openApiV3 = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind
   if (served.length === 0) return undefined
   return {
     openapi: "3.0.0",
-    info: { title: "Kubernetes", version: "v1.36.0" },
+    info: { title: "Kubernetes", version: "v1.37.0" },
     paths: merged(served.map(pathsOf)),
     components: { schemas: schemas(served) }
   }
@@ -83,7 +83,7 @@ export const openApiV3 = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind
 /** One document for all kinds, for older clients. */
 export const openApiV2 = (kinds: ReadonlyArray<Kind>): JsonObject => ({
   swagger: "2.0",
-  info: { title: "Kubernetes", version: "v1.36.0" },
+  info: { title: "Kubernetes", version: "v1.37.0" },
   paths: {},
   definitions: schemas(kinds)
 })

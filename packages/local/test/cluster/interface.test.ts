@@ -50,7 +50,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
       const core = at((yield* get("/api/v1")).body, "resources")
       const names = Array.isArray(core) ? core.map((one) => at(one, "name")) : []
       assert.includeMembers(names, ["namespaces", "nodes", "nodes/status", "pods", "pods/binding", "pods/log", "pods/status", "secrets", "events"])
-      assert.match(String(at((yield* get("/version")).body, "gitVersion")), /^v1\.36\./)
+      assert.match(String(at((yield* get("/version")).body, "gitVersion")), /^v1\.37\./)
       const missing = yield* get("/apis/nowhere.dev/v1/things")
       assert.deepStrictEqual([missing.status, at(missing.body, "kind"), at(missing.body, "reason")], [404, "Status", "NotFound"])
     })

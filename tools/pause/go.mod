@@ -1,0 +1,3 @@
+module seatrial.dev/tools/pause
+
+go 1.26.0
