@@ -7,7 +7,7 @@ const postgres = "test/postgres.ts"
 const minutes = (count: number) => ({ testTimeout: count * 60_000, hookTimeout: Math.min(count, 10) * 60_000 })
 
 /** Suites that `npm test` leaves out. Each has a command of its own in package.json. */
-const longSuites = ["attacks", "cluster", "contract", "engines", "faults", "gateway", "image", "mutants"]
+const longSuites = ["attacks", "cluster", "contract", "engines", "faults", "gateway", "image", "mutants", "node"]
 
 export default defineConfig({
   test: {
@@ -58,6 +58,8 @@ export default defineConfig({
       },
       // The container image, which buildah builds.
       { test: { name: "image", env, globalSetup: postgres, include: ["test/image/**/*.test.ts"], ...minutes(20) } },
+      // The chart on real nodes, which tools/build.sh builds with Go. A machine has one network for them.
+      { test: { name: "node", env, include: ["test/node/**/*.test.ts"], fileParallelism: false, ...minutes(20) } },
       // The engine adapters compared with the engines' own packages, which are large.
       { test: { name: "engines", include: ["test/engines/**/*.test.ts"], exclude: ["test/engines/vllm/**"], ...minutes(10) } },
       // The trial and the gateway with vLLM's build for processors, which takes 6 GB to install.
