@@ -35,9 +35,30 @@ const policy = (namespace: string) => [
   }
 ]
 
+/** A webhook that is down. Nothing listens at its address. */
+const webhook = (namespace: string) => ({
+  apiVersion: "admissionregistration.k8s.io/v1",
+  kind: "ValidatingWebhookConfiguration",
+  metadata: { name: "absent" },
+  webhooks: [
+    {
+      name: "absent.example.com",
+      clientConfig: { url: "https://127.0.0.1:9/validate" },
+      failurePolicy: "Fail",
+      timeoutSeconds: 2,
+      sideEffects: "None",
+      admissionReviewVersions: ["v1"],
+      namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+      objectSelector: { matchLabels: { "seatrial.dev/role": "engine" } },
+      rules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }]
+    }
+  ]
+})
+
 /** The means of a cluster administrator that refuse an engine's pod: their objects, and what the API server then says. */
 export const refusals = (namespace: string) => [
   { name: "policy", objects: policy(namespace), says: "Every pod with GPUs needs the label cost-center." },
   { name: "quota", objects: [quota(0, namespace)], says: "exceeded quota: gpus" },
-  { name: "limits", objects: [limitRange(namespace)], says: "must be less than or equal to memory limit of 512Mi" }
+  { name: "limits", objects: [limitRange(namespace)], says: "must be less than or equal to memory limit of 512Mi" },
+  { name: "webhook", objects: [webhook(namespace)], says: "failed calling webhook" }
 ]

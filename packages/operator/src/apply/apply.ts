@@ -37,8 +37,17 @@ const perform = (context: ActionContext, action: Action) =>
     Release: () => unchanged(release(context))
   })
 
-/** Errors that repeat until someone changes something in the cluster. */
-const isRefused = ({ reason }: KubeError) => reason === "Invalid" || reason === "Denied" || reason === "NotFound"
+/**
+ * Errors that repeat until someone changes something in the cluster. If an admission webhook does not answer, the API
+ * server reports an internal error for each pod and Job that is created.
+ */
+const isRefused =
+  ({ _tag }: Action) =>
+  ({ reason, statusReason }: KubeError): boolean =>
+    reason === "Invalid" ||
+    reason === "Denied" ||
+    reason === "NotFound" ||
+    (statusReason === "InternalError" && (_tag === "EnsurePod" || _tag === "EnsureFetch"))
 
 /** The object of an action that the API server refused. */
 const refusedObject = (run: Run, action: Action): Pick<Refusal, "kind" | "object"> => {
@@ -72,7 +81,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
   let current: Applied = { resource: gathered.resource, run: gathered.run }
   for (const action of actions) {
     const change: Partial<Applied> | RefusedAction = yield* perform({ applying, gathered, current }, action).pipe(
-      Effect.catchIf(isRefused, (error) => Effect.succeed(refusalOf(gathered.run, action, error)))
+      Effect.catchIf(isRefused(action), (error) => Effect.succeed(refusalOf(gathered.run, action, error)))
     )
     if ("message" in change) return { resource: gathered.resource, run: null, refused: change }
     current = { ...current, ...change }

@@ -69,7 +69,7 @@ const refusedPod = (observation: Observation, { obstacle }: ActiveFetch, now: nu
   if (obstacle?.podMissingSince === undefined || now < countedFrom(observation, obstacle.podMissingSince) + refusalDeadline) return null
   return fail(
     "download_failed",
-    `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy may not allow it. The events of its Job name the cause. Ask the cluster administrator to change that, then deploy again.`
+    `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy may not allow it, or an admission webhook does not answer. The events of its Job name the cause. Ask the cluster administrator to change that, then deploy again.`
   )
 }
 

@@ -28,7 +28,7 @@ export const endRefused = (observation: Observation, decision: Decision, now: nu
   if (now < deadline) return { ...decision, requeueAt: Math.min(deadline, decision.requeueAt ?? deadline) }
   return fail(
     refused.code,
-    `The cluster refused ${refused.what} for ${limitOf(observation) / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy does not allow it. Its message is in status.cause of the ModelDeployment. Ask the cluster administrator to change that, then deploy again.`
+    `The cluster refused ${refused.what} for ${limitOf(observation) / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy does not allow it, or an admission webhook does not answer. The message is in status.cause of the ModelDeployment. Ask the cluster administrator to change that, then deploy again.`
   )
 }
 

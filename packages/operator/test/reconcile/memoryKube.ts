@@ -203,10 +203,9 @@ export const makeMemoryKube = () => {
       listeners = [...listeners, listener]
     },
     /** Refuses this many creations of that kind. */
-    refuse: (kind: string, status: number, reason: KubeError["reason"], times = Number.POSITIVE_INFINITY) => {
+    refuse: (kind: string, status: number, reason: KubeError["reason"], times = Number.POSITIVE_INFINITY, statusReason: string = reason) => {
       let left = times
-      refusal = (creations) =>
-        creations === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null
+      refusal = (creations) => (creations === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason }) : null)
     },
     /** Whether operators that start from now on fail to read that namespace. */
     setUnlisted: (namespace: string, not: boolean) => void (not ? unlisted.add(namespace) : unlisted.delete(namespace)),

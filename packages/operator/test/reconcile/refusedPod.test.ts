@@ -15,17 +15,20 @@ const refused = (change: Partial<Observation> = {}, runChange: Partial<Observati
   observationOf("provisioning", { refusal, ...change }, runChange)
 
 describe("a pod that the cluster refuses", () => {
-  it.effect("is shown with its cause, a reason and a warning, and fails its run at the deadline with what to do", () => {
+  it.effect.each([
+    ["by a policy", 403, "Denied", "Forbidden"],
+    ["because a webhook is down", 500, "Retryable", "InternalError"]
+  ] as const)("%s is shown with its cause, a reason and a warning, and fails its run at the deadline with what to do", ([, status, error, reason]) => {
     const stage = makeStage()
     const { kube } = stage
-    kube.refuse("Pod", 403, "Denied")
+    kube.refuse("Pod", status, error, undefined, reason)
     return stage.operate(
       Effect.gen(function* () {
         yield* stage.until(() => stage.row().phase === "provisioning")
         yield* TestClock.adjust("11 seconds")
         yield* stage.until(() => Predicate.isObject(stage.mirrored()?.cause))
         const object = `Pod/${enginePodName(stage.row().id)}`
-        assert.deepInclude(stage.mirrored()?.cause, { reason: "Denied", message: "Pod is refused", object })
+        assert.deepInclude(stage.mirrored()?.cause, { reason, message: "Pod is refused", object })
         const conditions = stage.mirrored()?.conditions
         const ready = Array.isArray(conditions) ? conditions.find((condition) => Predicate.isObject(condition) && condition.type === "Ready") : undefined
         assert.deepInclude(ready, { status: "False", reason: "PodRefused", message: `The cluster refuses ${object}: Pod is refused` })
@@ -41,7 +44,7 @@ describe("a pod that the cluster refuses", () => {
         assert.strictEqual(stage.row().failure?.code, "container_blocked")
         assert.match(stage.row().failure?.text ?? "", /^The cluster refused the engine's pod for 10 minutes: .* Ask the cluster administrator/)
         yield* stage.until(() => stage.mirrored()?.phase === "failed")
-        assert.deepInclude(stage.mirrored()?.cause, { reason: "Denied", object })
+        assert.deepInclude(stage.mirrored()?.cause, { reason, object })
       })
     )
   })
