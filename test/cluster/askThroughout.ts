@@ -19,10 +19,10 @@ export const askThroughout = Effect.fnUntraced(function* ({ caller, model, outag
         const from = yield* Clock.currentTimeMillis
         const answer = yield* ask(caller, model, { stream })
         const to = yield* Clock.currentTimeMillis
-        const found = yield* Effect.result(answered(answer, stream))
-        if (found._tag === "Success") counts.answered++
+        const outcome = yield* Effect.result(answered(answer, stream))
+        if (outcome._tag === "Success") counts.answered++
         else if (outages.some((outage) => from <= outage.to && to >= outage.from)) counts.refused++
-        else failures.push(found.failure)
+        else failures.push(outcome.failure)
         yield* Effect.sleep("50 millis")
       }
     })

@@ -17,8 +17,8 @@ export const auditedPermissions = (path: string, username: string, granted: Read
       const resource = objectRef.subresource === undefined ? objectRef.resource : `${objectRef.resource}/${objectRef.subresource}`
       const allow = (did: string) => {
         const done = (name?: string) => permission(objectRef.namespace, did, objectRef.apiGroup ?? "", resource, name)
-        const named = done(objectRef.name)
-        used.add(granted.includes(named) ? named : done())
+        const namedPermission = done(objectRef.name)
+        used.add(granted.includes(namedPermission) ? namedPermission : done())
       }
       allow(verb)
       // An apply that makes its object is asked for both.

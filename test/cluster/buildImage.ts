@@ -89,8 +89,8 @@ export const builtImage = Effect.gen(function* () {
     yield* Effect.promise(() => writeFile(Exit.isSuccess(exit) ? done : failed, ""))
     yield* exit
   } else {
-    const seen = yield* eventually("the image is built", Effect.all([isThere(done), isThere(failed)]), ([built, broken]) => built || broken)
-    if (seen[1]) return yield* Effect.die(new Error("another suite could not build the image"))
+    const result = yield* eventually("the image is built", Effect.all([isThere(done), isThere(failed)]), ([built, broken]) => built || broken)
+    if (result[1]) return yield* Effect.die(new Error("another suite could not build the image"))
   }
   return { folder, path: [join(folder, "node_modules/.bin"), dirname(process.execPath)] }
 })

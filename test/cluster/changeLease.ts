@@ -28,14 +28,14 @@ export const changeLease = Effect.fnUntraced(function* (stage: FaultStage, seed:
   const { id } = yield* caller.deploy({ model_id: modelId, serving: { ...serving, max_context: 256 + (seed % 256) } })
   yield* stage.afterWrites(after)
   yield* leader.signal("SIGSTOP")
-  const seen = yield* eventually("the second operator leads and writes", audit, (entries) => {
+  const entriesAtChange = yield* eventually("the second operator leads and writes", audit, (entries) => {
     const own = entriesOf(entries, second)
     return own.some(wroteLease) && own.some(isWrite)
   })
-  const taken = entriesOf(seen, second).find(wroteLease)?.requestReceivedTimestamp ?? ""
-  const asked = entriesOf(seen, first).length
+  const taken = entriesOf(entriesAtChange, second).find(wroteLease)?.requestReceivedTimestamp ?? ""
+  const firstCount = entriesOf(entriesAtChange, first).length
   yield* leader.signal("SIGCONT")
-  yield* eventually("the first operator is awake", audit, (entries) => entriesOf(entries, first).slice(asked).some(onLease))
+  yield* eventually("the first operator is awake", audit, (entries) => entriesOf(entries, first).slice(firstCount).some(onLease))
   const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(program.output())))
   assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null], `seed ${seed}`)
   inOrder(ended)
@@ -45,12 +45,12 @@ export const changeLease = Effect.fnUntraced(function* (stage: FaultStage, seed:
   const entries = yield* audit
   const late = entriesOf(entries, first).filter((entry) => (isWrite(entry) || wroteLease(entry)) && entry.requestReceivedTimestamp > taken)
   assert.deepStrictEqual(late, [], `seed ${seed}: ${leader.output()}`)
-  const made = entries
+  const creations = entries
     .slice(began)
     .filter((entry) => isWrite(entry) && entry.responseStatus?.code === 201 && ["pods", "jobs"].includes(entry.objectRef?.resource ?? ""))
     .map(({ objectRef }) => `${objectRef?.resource}/${objectRef?.name}`)
-  assert.isAbove(made.length, 0)
-  assert.deepStrictEqual(made, [...new Set(made)])
+  assert.isAbove(creations.length, 0)
+  assert.deepStrictEqual(creations, [...new Set(creations)])
   const { answered, failures } = yield* stop
   assert.deepStrictEqual(failures, [])
   assert.isAbove(answered, 0)

@@ -87,9 +87,9 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
         yield* Effect.promise(() => writeFile(file, JSON.stringify(values)))
         yield* plane.command("helm", ["lint", "--strict", chart, "--values", file])
         const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--namespace", namespace, "--values", file])
-        const said = yield* dryRun(plane, ["-f", "-"], rendered)
+        const output = yield* dryRun(plane, ["-f", "-"], rendered)
         const objects = parseAllDocuments(rendered).filter((document) => document.contents !== null)
-        assert.strictEqual(said.trim().split("\n").length, objects.length, said)
+        assert.strictEqual(output.trim().split("\n").length, objects.length, output)
       })
     )
   }
@@ -144,8 +144,8 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
         assert.isAtLeast(pods.length, 7)
         const ofOperator = ["engine", "fetch"].map((role) => ({ "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": role }))
         for (const labels of [...pods, ...ofOperator]) {
-          const found = selecting(labels)
-          assert.deepStrictEqual([found.length, found[0]?.spec?.policyTypes], [1, ["Ingress", "Egress"]], JSON.stringify(labels))
+          const selected = selecting(labels)
+          assert.deepStrictEqual([selected.length, selected[0]?.spec?.policyTypes], [1, ["Ingress", "Egress"]], JSON.stringify(labels))
         }
         const [downloads] = selecting(ofOperator[1] ?? {})
         const ports = JSON.stringify(downloads?.spec?.egress)
@@ -159,13 +159,13 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     Effect.gen(function* () {
       const plane = yield* Plane
       const routes = (rendered: string) => {
-        const found = new Map<string, unknown>()
+        const selected = new Map<string, unknown>()
         for (const document of parseAllDocuments(rendered)) {
           const { kind, spec } = decodeRoute(document.toJS() ?? {})
           const rule = spec?.rules?.map(({ backendRefs, http, matches }) => ({ backendRefs, http, matches }))
-          if (kind !== undefined && rule !== undefined) found.set(kind, rule)
+          if (kind !== undefined && rule !== undefined) selected.set(kind, rule)
         }
-        return found
+        return selected
       }
       const set = "ingress.enabled=true,ingress.host=seatrial.example.com,httpRoute.enabled=true,httpRoute.parentRefs[0].name=public"
       const rendered = routes(yield* plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/routes.yaml", "--set", set]))
@@ -200,8 +200,8 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const plane = yield* Plane
       const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--set", "gateway.autoscaling.enabled=true,gateway.replicas=1"])
       const objects = objectsOf(rendered)
-      const named = (kind: string) => objects.filter((object) => object.kind === kind && object.metadata.name === "seatrial-gateway")
-      assert.deepStrictEqual([named("HorizontalPodAutoscaler").length, named("PodDisruptionBudget").length], [1, 1])
+      const gatewayObjects = (kind: string) => objects.filter((object) => object.kind === kind && object.metadata.name === "seatrial-gateway")
+      assert.deepStrictEqual([gatewayObjects("HorizontalPodAutoscaler").length, gatewayObjects("PodDisruptionBudget").length], [1, 1])
       const [deployment] = parseAllDocuments(rendered).filter(
         (document) => document.get("kind") === "Deployment" && document.getIn(["metadata", "name"]) === "seatrial-gateway"
       )
@@ -247,9 +247,9 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const plane = yield* Plane
       const notes = (...args: ReadonlyArray<string>) =>
         plane.command("helm", ["install", "seatrial", chart, "--namespace", namespace, "--dry-run=client", "--set", "crds.check=false", ...args])
-      const whole = yield* notes()
-      assert.match(whole, /exec deploy\/seatrial-server -- env SEATRIAL_ADMIN=\S+ seatrial admin orgs create acme --name Acme\n/)
-      assert.notInclude(whole, "get secret")
+      const allNotes = yield* notes()
+      assert.match(allNotes, /exec deploy\/seatrial-server -- env SEATRIAL_ADMIN=\S+ seatrial admin orgs create acme --name Acme\n/)
+      assert.notInclude(allNotes, "get secret")
       const own = yield* notes("--set", "database.programKeys.server=server-url", "--set", "database.key=owner-url")
       assert.notInclude(own, "-- env SEATRIAL_ADMIN")
       assert.include(own, `get secret seatrial-database -o go-template='{{index .data "owner-url" | base64decode}}' |`)

@@ -142,9 +142,9 @@ it.live(
       assert.strictEqual(yield* salts, saltsBefore)
       const migrated = yield* migration
       assert.strictEqual(migrated?.phase, "Succeeded")
-      const made = yield* kube.list(Pod, { namespace, labelSelector: "seatrial.dev/metrics=true" })
+      const newPods = yield* kube.list(Pod, { namespace, labelSelector: "seatrial.dev/metrics=true" })
       // The API server's times are whole seconds.
-      for (const { metadata } of made) assert.isAtLeast(Date.parse(metadata.creationTimestamp ?? "") + 999, Date.parse(migrated?.completed_at ?? ""))
+      for (const { metadata } of newPods) assert.isAtLeast(Date.parse(metadata.creationTimestamp ?? "") + 999, Date.parse(migrated?.completed_at ?? ""))
 
       // One that fails says so and leaves the version before at work.
       const after = yield* programs

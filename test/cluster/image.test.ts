@@ -67,20 +67,20 @@ it.live(
         ["server", settings.SERVER_PORT],
         ["gateway", settings.GATEWAY_PORT]
       ] as const) {
-        let said = ""
+        let output = ""
         const child = yield* Effect.acquireRelease(
           Effect.sync(() => spawn(command, [name], { cwd: "/tmp", env: { ...env, ...settings }, ...account })),
           (running) => Effect.sync(() => running.kill("SIGKILL"))
         )
         for (const stream of [child.stdout, child.stderr]) {
           stream.on("data", (chunk: Buffer) => {
-            said += chunk.toString()
+            output += chunk.toString()
           })
         }
         yield* eventually(
           `${name} is ready`,
           Effect.tap(settled(`http://127.0.0.1:${port}/readyz`), () =>
-            child.exitCode === null ? Effect.void : Effect.die(new Error(`${name} ended: ${said}`))
+            child.exitCode === null ? Effect.void : Effect.die(new Error(`${name} ended: ${output}`))
           ),
           (status) => status === 200
         )

@@ -102,8 +102,8 @@ it.live(
         yield* command("kubectl", ["apply", "-f", "-"], { input: list(["team-a", namespace].map((place) => refused(place, maxContext))) })
         for (const place of ["team-a", namespace]) {
           const path = "jsonpath={.status.conditions[?(@.type=='Accepted')].observedGeneration}"
-          const seen = command("kubectl", ["get", "modeldeployment/refused", `--namespace=${place}`, "-o", path])
-          yield* eventually(`what is applied in ${place} is refused`, seen, (generation) => generation === String(at + 1))
+          const observedGeneration = command("kubectl", ["get", "modeldeployment/refused", `--namespace=${place}`, "-o", path])
+          yield* eventually(`what is applied in ${place} is refused`, observedGeneration, (generation) => generation === String(at + 1))
         }
       }
       for (const place of ["team-a", namespace]) {
@@ -177,7 +177,7 @@ it.live(
           `--as=${account}`
         ]
         return command("kubectl", [...may, ...(scope === "cluster" ? ["--all-namespaces"] : [`--namespace=${scope}`])]).pipe(
-          Effect.map((said) => said.trim() === "yes"),
+          Effect.map((operatorLog) => operatorLog.trim() === "yes"),
           // It ends with 1 where the answer is no.
           Effect.catch(({ message }) => (/can-i/.test(message) ? Effect.succeed(false) : Effect.fail(new Error(message))))
         )
@@ -214,8 +214,8 @@ it.live(
         const stopped = yield* api.deploy({ source: model("test/spoilt", "good"), model_name: "stopped", serving })
         for (const [at, [verb, resource]] of verbs.entries()) {
           const says = new RegExp(`cannot ${verb} resource .*${resource}`)
-          const said = kubectl("logs", "-l", "app.kubernetes.io/component=operator", "--tail=-1", "--since=5m")
-          yield* eventually(`the operator logs that it may not ${verb} ${resource}`, said, (text) => says.test(text))
+          const operatorLog = kubectl("logs", "-l", "app.kubernetes.io/component=operator", "--tail=-1", "--since=5m")
+          yield* eventually(`the operator logs that it may not ${verb} ${resource}`, operatorLog, (text) => says.test(text))
           yield* replace(lacking(own, sample.slice(at + 1)))
         }
         assert.strictEqual((yield* api.finished(stopped.id)).status, "activated")

@@ -30,7 +30,7 @@ it.live(
       yield* eventually("the host class is known", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
         text.includes('"derived"')
       )
-      const shown = (id: string, path: string) =>
+      const statusAt = (id: string, path: string) =>
         command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "-o", `jsonpath={.status.${path}}`])
       const engineOf = (id: string) =>
         Effect.map(kube.list(Pod, { namespace, labelSelector: `seatrial.dev/deployment=${id},seatrial.dev/role=engine` }), ([pod]) => pod)
@@ -44,11 +44,11 @@ it.live(
 
       const first = yield* caller.deploy({ source, serving })
       const held = yield* heldBack(first.id)
-      yield* eventually("it names the queue", shown(first.id, "message"), (message) => message.includes("Kueue's queue gpus"))
+      yield* eventually("it names the queue", statusAt(first.id, "message"), (message) => message.includes("Kueue's queue gpus"))
       // GPUs are free: it is the queue that it waits for. What the queue says comes later, and changes, without a change of the pod.
       yield* kueue.says(held, "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu, 1 more needed")
-      yield* eventually("it says what the queue says", shown(first.id, "message"), (message) => message.includes("insufficient unused quota"))
-      assert.strictEqual(yield* shown(first.id, "queue.waitsFor"), "Capacity")
+      yield* eventually("it says what the queue says", statusAt(first.id, "message"), (message) => message.includes("insufficient unused quota"))
+      assert.strictEqual(yield* statusAt(first.id, "queue.waitsFor"), "Capacity")
       yield* kueue.admits(held)
       const ended = yield* caller.finished(first.id).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
@@ -61,13 +61,13 @@ it.live(
       yield* kueue.evicts(served?.metadata ?? { name: "" }, "Preempted to accommodate a workload of higher priority")
       const again = yield* eventually("its next pod is held back", engineOf(first.id), (pod) => pod !== undefined && pod.metadata.uid !== served?.metadata.uid)
       yield* kueue.says(again?.metadata ?? { name: "" }, "couldn't assign flavors to pod set main: its quota went to another")
-      yield* eventually("it says in the queue's words why it does not serve", shown(first.id, "message"), (message) =>
+      yield* eventually("it says in the queue's words why it does not serve", statusAt(first.id, "message"), (message) =>
         message.startsWith("The engine is not ready: It waits in Kueue's queue: couldn't assign flavors")
       )
-      assert.strictEqual(yield* shown(first.id, "conditions[?(@.type=='Ready')].status"), "False")
+      assert.strictEqual(yield* statusAt(first.id, "conditions[?(@.type=='Ready')].status"), "False")
       assert.strictEqual((yield* caller.call("POST", "/v1/chat/completions", { model: ended.model, messages: [{ role: "user", content: "Hi" }] })).status, 503)
       yield* kueue.admits(again?.metadata ?? { name: "" })
-      const ready = eventually("it is ready again", shown(first.id, "conditions[?(@.type=='Ready')].status"), (status) => status === "True")
+      const ready = eventually("it is ready again", statusAt(first.id, "conditions[?(@.type=='Ready')].status"), (status) => status === "True")
       yield* ready.pipe(Effect.tapCause(() => Effect.logError(operator.output())))
 
       // One that is evicted before it is ready goes back to the queue.
@@ -79,7 +79,7 @@ it.live(
       const back = yield* caller.until(second.id, "is in the queue again", ({ phases }) => phases.filter(({ status }) => status === "queued").length === 2)
       assert.strictEqual(back.phases.at(-1)?.status, "queued")
       yield* heldBack(second.id)
-      yield* eventually("it names the queue again", shown(second.id, "message"), (message) => message.includes("Kueue's queue gpus"))
+      yield* eventually("it names the queue again", statusAt(second.id, "message"), (message) => message.includes("Kueue's queue gpus"))
       assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${second.id}/cancel`)).status, 200)
       yield* eventually("only the engine that serves is left", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${first.id}`)
     }).pipe(Effect.scoped),

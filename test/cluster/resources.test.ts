@@ -46,8 +46,8 @@ it.live(
         ...hostClassCases.map(([name, spec, broken]) => ({ object: hostClass(name, spec), broken }))
       ]
       for (const { broken, object } of cases) {
-        const said = yield* verdict(command, object, "--dry-run=server")
-        assert.include(said, broken ?? "taken", JSON.stringify(object))
+        const answer = yield* verdict(command, object, "--dry-run=server")
+        assert.include(answer, broken ?? "taken", JSON.stringify(object))
       }
       const change = Effect.fnUntraced(function* (kind: string, name: string, patch: object, ...options: ReadonlyArray<string>) {
         const done = command("kubectl", ["patch", kind, name, "--type=merge", `--patch=${JSON.stringify(patch)}`, ...options])
@@ -121,7 +121,7 @@ it.live(
       yield* command("kubectl", ["create", "priorityclass", "high", "--value=1000"])
       // The token controller makes the account a moment after the namespace.
       const created = verdict(command, pod, "--dry-run=server", "--namespace=default")
-      assert.strictEqual(yield* eventually("the account of the namespace exists", created, (said) => !said.includes("serviceaccount")), "taken")
+      assert.strictEqual(yield* eventually("the account of the namespace exists", created, (answer) => !answer.includes("serviceaccount")), "taken")
     }).pipe(Effect.scoped),
   1_200_000
 )
@@ -384,8 +384,8 @@ it.live(
         Effect.as("deleted"),
         Effect.catch(({ message }) => Effect.succeed(message))
       )
-      const said = yield* eventually("the deletion is refused", rehearsed, (verdict) => verdict !== "deleted")
-      assert.include(said, "the host class small is in use (models: acme/tiny)")
+      const answer = yield* eventually("the deletion is refused", rehearsed, (verdict) => verdict !== "deleted")
+      assert.include(answer, "the host class small is in use (models: acme/tiny)")
       assert.include(yield* remove, "kubectl annotate hostclass small seatrial.dev/delete-in-use=yes")
       // Nobody uses it any more.
       yield* say({ models: 0, modelNames: [] })

@@ -29,10 +29,10 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
       )
       assert.isTrue(detail.checks.length >= 5 && detail.checks.every(({ passed }) => passed))
       // The object in the cluster has the same rows.
-      const shown = kube
+      const shownChecks = kube
         .get(ModelDeployment, objectName(Schema.decodeUnknownSync(DeploymentId)(operation.id)), "seatrial")
         .pipe(Effect.map((object) => Option.getOrUndefined(object)?.status?.checks ?? []))
-      assert.deepStrictEqual(yield* eventually("its object shows the rows", shown, (rows) => rows.length >= detail.checks.length), detail.checks)
+      assert.deepStrictEqual(yield* eventually("its object shows the rows", shownChecks, (rows) => rows.length >= detail.checks.length), detail.checks)
       assert.deepInclude(detail.revision, { id: detail.revision_id ?? "", status: "active", hf_revision: commit, engine: "reference", gpu_count: 1 })
       assert.isTrue(detail.revision?.engine_version.startsWith("reference-"))
       assert.isNotNull(detail.ended_at)

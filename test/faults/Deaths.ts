@@ -10,7 +10,7 @@ export interface Write {
 /** When operators die: the first at that write of interest (0: none does); where `every` is not 0, each that follows so many later, before and after writes in turn. */
 export interface DeathPlan {
   readonly at: number
-  readonly made: boolean
+  readonly afterWrite: boolean
   readonly every?: number
   /** Whether a write counts, by what it is about and what it is. */
   readonly concerns?: (about: string, what: string) => boolean
@@ -21,10 +21,10 @@ export interface DeathPlan {
  * effect, whatever its finalizers try: as if it was killed.
  */
 export const makeDeaths = () => {
-  let plan: DeathPlan = { at: 0, made: true }
+  let plan: DeathPlan = { at: 0, afterWrite: true }
   let next = 0
   let count = 0
-  let made = true
+  let afterWrite = true
   let dead = false
   let died = Deferred.makeUnsafe<void>()
   const killed: Array<string> = []
@@ -37,8 +37,8 @@ export const makeDeaths = () => {
     count++
     if (count !== next) return null
     dead = true
-    killed.push(`${made ? "after" : "before"} ${what}`)
-    return made ? "after" : "before"
+    killed.push(`${afterWrite ? "after" : "before"} ${what}`)
+    return afterWrite ? "after" : "before"
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
 
@@ -136,7 +136,7 @@ export const makeDeaths = () => {
       const { every = 0 } = plan
       if (dead) {
         next = every === 0 ? 0 : count + every
-        made = !made
+        afterWrite = !afterWrite
       }
       dead = false
     },
@@ -145,7 +145,7 @@ export const makeDeaths = () => {
       plan = planned
       count = 0
       killed.length = 0
-      made = planned.made
+      afterWrite = planned.afterWrite
       next = planned.at
     },
     /** The writes at which one died since then, and how many there were. */

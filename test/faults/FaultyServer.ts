@@ -82,8 +82,8 @@ export const makeFaultyServer = () => {
           return Stream.empty
         }
         if (before !== undefined) all.push(before)
-        const told = Stream.fromIterable(all)
-        return draw.chance(faults.delayed) ? Stream.concat(Stream.fromEffectDrain(Effect.sleep(draw.between(10, 400))), told) : told
+        const events = Stream.fromIterable(all)
+        return draw.chance(faults.delayed) ? Stream.concat(Stream.fromEffectDrain(Effect.sleep(draw.between(10, 400))), events) : events
       })
     )
     // A watch that misses something lasts for a moment only, as one does that the server closes.

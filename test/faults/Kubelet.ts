@@ -57,7 +57,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
       const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
       yield* again(kube.applyStatus(Node, object))
     })
-  const tell = (pod: Pod, status: object) => {
+  const writeStatus = (pod: Pod, status: object) => {
     const object = {
       apiVersion: "v1",
       kind: "Pod",
@@ -93,7 +93,9 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   })
   /** Tells of an engine as it is by now. */
   const tellOf = (engine: Engine) =>
-    engine.turn.withPermits(1)(Effect.suspend(() => (engine.at === null ? Effect.void : Effect.asVoid(again(tell(engine.pod, running(engine, engine.at)))))))
+    engine.turn.withPermits(1)(
+      Effect.suspend(() => (engine.at === null ? Effect.void : Effect.asVoid(again(writeStatus(engine.pod, running(engine, engine.at))))))
+    )
 
   const tend = Effect.fnUntraced(function* (name: string) {
     const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
@@ -113,7 +115,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
       if (pod.status?.phase === "Succeeded") return
       const terminated = { exitCode: 0, reason: "Completed", startedAt: rfc3339(), finishedAt: rfc3339() }
       const containerStatuses = [{ name: container(pod), image: "x", imageID: "x", ready: false, restartCount: 0, state: { terminated } }]
-      yield* tell(pod, { phase: "Succeeded", containerStatuses })
+      yield* writeStatus(pod, { phase: "Succeeded", containerStatuses })
       return
     }
     if (engines.has(name) || pod.status?.phase === "Failed") return
@@ -210,7 +212,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
           engine.at = null
           const failed = { phase: "Failed", reason: "UnexpectedAdmissionError", message: "Allocate failed due to no healthy devices present" }
           const status = { ...running(engine, { ready: false, restarts: 0, last: {} }), ...failed }
-          yield* Effect.ignore(engine.turn.withPermits(1)(again(tell(engine.pod, status))))
+          yield* Effect.ignore(engine.turn.withPermits(1)(again(writeStatus(engine.pod, status))))
         }
         return Effect.orDie(Effect.suspend(() => (sick.delete(node) ? setNode(node, !down.has(node)) : Effect.void)))
       }).pipe(Effect.orDie),

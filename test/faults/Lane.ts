@@ -80,10 +80,10 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
       await writeFile(join(folder, name), text, { mode: 0o600 })
       return join(folder, name)
     })
-  const others = yield* write("others.kubeconfig", cluster.kubeconfig)
+  const othersConfig = yield* write("others.kubeconfig", cluster.kubeconfig)
   const its = yield* write("operator.kubeconfig", cluster.kubeconfig.replace(`/token/${cluster.token}`, ""))
-  const kube = yield* openCluster(others)
-  const settings = { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: others, DATABASE_URL: product }
+  const kube = yield* openCluster(othersConfig)
+  const settings = { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: othersConfig, DATABASE_URL: product }
   const { program, state } = yield* startSystem(folder, settings)
   yield* kube.apply(HostClassResource, simulatedHostClass("sim-small", { bootDeadlineSeconds: 60 }))
   yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer).pipe(Layer.provide(Layer.succeed(KubeClient, kube))))
@@ -131,11 +131,11 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   }
   const secrets = [...spoken, state.api_key, state.encryption_key]
   const leaks: Array<string> = []
-  const said: Array<string> = []
+  const operatorLines: Array<string> = []
   const say = (line: string) => {
     if (secrets.some((secret) => line.includes(secret))) leaks.push(line)
-    said.push(`${new Date().toISOString().slice(11, 23)} ${line}`.slice(0, 400))
-    if (said.length > 60) said.shift()
+    operatorLines.push(`${new Date().toISOString().slice(11, 23)} ${line}`.slice(0, 400))
+    if (operatorLines.length > 60) operatorLines.shift()
   }
   const logger = Logger.make(({ logLevel, message }) => say(`${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`))
   const alive = Effect.provide(Effect.scoped(control(operatorSettings, standInTrial)), services).pipe(
@@ -191,12 +191,12 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     line,
     lives: () => lives,
     /** The last of what the operator said. */
-    said: () => said.join("\n"),
+    operatorLines: () => operatorLines.join("\n"),
     /** What failed here, with the operator's very last words before the reason: of a long output that may be all that anybody sees. */
     failure: (name: string, cause: Cause.Cause<unknown>) =>
       [
         `${name}, ${lives} lives of the operator, the longest end took ${Math.round(longestEndMillis)} ms`,
-        ...said.slice(-3).map((line) => line.split("\n")[0]),
+        ...operatorLines.slice(-3).map((line) => line.split("\n")[0]),
         Cause.pretty(cause)
       ].join("\n"),
     deaths,
@@ -209,15 +209,15 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         Schema.Array(Table),
         "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
       )
-      const kept: Array<string> = []
+      const leaks: Array<string> = []
       for (const { name } of tables) {
         const holds = secrets.map((secret) => `row::text LIKE '%${secret}%'`).join(" OR ")
-        const found = yield* select(sql, Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
-        if (found.length > 0) kept.push(`the table ${name}`)
+        const rows = yield* select(sql, Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
+        if (rows.length > 0) leaks.push(`the table ${name}`)
       }
       return [
         ...leaks,
-        ...kept,
+        ...leaks,
         ...program
           .output()
           .split("\n")

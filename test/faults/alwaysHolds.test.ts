@@ -9,8 +9,8 @@ it.live("each violated invariant is reported", () =>
   Effect.gen(function* () {
     const lane = yield* openLane
     const { model, run } = yield* serveFirst(lane)
-    const asked = requestIdOf(yield* ask(lane.caller, model))
-    const answers = [{ id: asked }]
+    const requestId = requestIdOf(yield* ask(lane.caller, model))
+    const answers = [{ id: requestId }]
     const change = (statement: string) => lane.select(Schema.Array(Schema.Unknown), statement)
     const holds = (seen = lane, given: ReadonlyArray<{ readonly id: string }> = answers) =>
       Effect.map(Effect.exit(alwaysHolds(seen, [run], given)), Exit.isSuccess)
@@ -21,7 +21,7 @@ it.live("each violated invariant is reported", () =>
       assert.isFalse(yield* holds(), what)
       yield* change(back)
     })
-    const end = (state: string) => `UPDATE requests SET state = '${state}' WHERE id = '${asked}'`
+    const end = (state: string) => `UPDATE requests SET state = '${state}' WHERE id = '${requestId}'`
 
     yield* meanwhile(
       "a finished run has changed",

@@ -97,5 +97,5 @@ export const disturbances: ReadonlyArray<Disturbance> = [
     happen: ({ kubelet }, { run }, draw) =>
       Effect.flatMap(kubelet.nodeOf(podOf(run)), (node) => (node === undefined ? Effect.void : kubelet.loseNode(node, Effect.sleep(draw.between(300, 2_000)))))
   },
-  { name: "the operator dies again", happen: (lane, _, draw) => Effect.sync(() => lane.deaths.plan({ at: draw.integer(1, 12), made: draw.chance(0.5) })) }
+  { name: "the operator dies again", happen: (lane, _, draw) => Effect.sync(() => lane.deaths.plan({ at: draw.integer(1, 12), afterWrite: draw.chance(0.5) })) }
 ]

@@ -20,20 +20,20 @@ it.live(
   () =>
     Effect.gen(function* () {
       const general = generalWrites.flatMap((what) =>
-        [false, true].map((made) => ({
-          name: `killed ${made ? "after" : "before"} ${what}`,
+        [false, true].map((afterWrite) => ({
+          name: `killed ${afterWrite ? "after" : "before"} ${what}`,
           seed: what,
-          play: (lane: Lane, serving: Serving) => playGeneralDeath(lane, serving, what, made)
+          play: (lane: Lane, serving: Serving) => playGeneralDeath(lane, serving, what, afterWrite)
         }))
       )
       // All stories of one write after those of the write before, so that each kind of story comes early.
       const ofRuns = Array.from({ length: every === 0 ? most : every }, (_, which) => which + 1).flatMap((at) =>
         Array.from({ length: seeds }, (_, which) => first + which).flatMap((seed) =>
-          [false, true].map((made) => {
-            const death: Death = { seed, at, made, every }
+          [false, true].map((afterWrite) => {
+            const death: Death = { seed, at, afterWrite, every }
             return {
-              name: `seed ${seed}, killed ${made ? "after" : "before"} write ${at}`,
-              seed: `${seed} ${made}`,
+              name: `seed ${seed}, killed ${afterWrite ? "after" : "before"} write ${at}`,
+              seed: `${seed} ${afterWrite}`,
               play: (lane: Lane, serving: Serving) => playDeath(lane, serving, death)
             }
           })
@@ -53,7 +53,7 @@ it.live(
           const [took, exit] = yield* Effect.timed(Effect.exit(play(opened, serving)))
           if (Exit.isFailure(exit)) {
             failed.push(opened.failure(name, exit.cause))
-            yield* Effect.logError(`${name}\n${opened.said()}`, exit.cause)
+            yield* Effect.logError(`${name}\n${opened.operatorLines()}`, exit.cause)
             // What follows on this lane would only tell of the same again.
             return
           }

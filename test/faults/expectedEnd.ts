@@ -38,7 +38,7 @@ export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | nu
 })
 
 /** The custom resource of a run shows its end, or is gone where somebody deleted it after that: the record of a run that is over is not forced back on anybody. */
-export const shown = Effect.fnUntraced(function* ({ kube }: Lane, id: string, status: string, serves: boolean) {
+export const showsEnd = Effect.fnUntraced(function* ({ kube }: Lane, id: string, status: string, serves: boolean) {
   const phase = Effect.map(patiently(kube.get(ModelDeployment, objectName(decodeId(id)), namespace)), (found) =>
     found._tag === "Some" ? found.value.status?.phase : serves ? undefined : status
   )

@@ -27,7 +27,7 @@ it.live("a failed GPU is shown on the deployment with the message of its node, a
     const after = yield* eventually(
       "a model that serves again",
       Effect.map(patiently(kube.get(ModelDeployment, objectName(id), namespace)), (resource) => Option.getOrThrow(resource).status),
-      (shown) => shown?.message === "Serves." && shown.cause === undefined
+      (showsEnd) => showsEnd?.message === "Serves." && showsEnd.cause === undefined
     )
     assert.strictEqual(after?.phase, "activated")
     assert.isUndefined(after?.failure)

@@ -5,7 +5,7 @@ import { ask } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
-import { decodeId, settled, shown } from "./expectedEnd.ts"
+import { decodeId, settled, showsEnd } from "./expectedEnd.ts"
 import { type Lane, openLane } from "./Lane.ts"
 import { serveFirst } from "./serveFirst.ts"
 
@@ -28,7 +28,7 @@ const awayInRollOut = (set: (lane: Lane, away: boolean) => void) =>
     assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
     inOrder(ended)
     yield* settled(lane, id)
-    yield* shown(lane, id, "activated", true)
+    yield* showsEnd(lane, id, "activated", true)
     assert.isAbove((yield* stop).length, 0)
   }).pipe(Effect.scoped)
 
@@ -46,7 +46,7 @@ const lossesWhileServing = Effect.gen(function* () {
     ),
     (status) => status === 200
   )
-  const another = Effect.suspend(() => {
+  const replacement = Effect.suspend(() => {
     const before = kubelet.placed.size
     return eventually(
       "another engine has a node",
@@ -57,7 +57,7 @@ const lossesWhileServing = Effect.gen(function* () {
   const losses = [
     ["its container is killed for its memory", kubelet.killForMemory(pod)],
     ["its GPU fails for a while", Effect.flatMap(kubelet.failForGpu(pod), (mend) => Effect.andThen(Effect.sleep("2 seconds"), mend))],
-    ["its node falls silent for longer than it is given", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", another))],
+    ["its node falls silent for longer than it is given", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", replacement))],
     ["its node falls silent for a moment", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", Effect.sleep("1 second")))]
   ] as const
   for (const [what, loss] of losses) {

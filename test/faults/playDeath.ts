@@ -7,7 +7,7 @@ import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
 import { drawsOf } from "./Draw.ts"
 import { someRates } from "./disturbances.ts"
-import { decodeId, settled, shown } from "./expectedEnd.ts"
+import { decodeId, settled, showsEnd } from "./expectedEnd.ts"
 import { noFaults } from "./FaultyServer.ts"
 import type { Lane } from "./Lane.ts"
 import type { Serving } from "./serveFirst.ts"
@@ -15,7 +15,7 @@ import type { Serving } from "./serveFirst.ts"
 export interface Death {
   readonly seed: number
   readonly at: number
-  readonly made: boolean
+  readonly afterWrite: boolean
   readonly every: number
 }
 
@@ -62,7 +62,7 @@ const stories = [
 ] as const
 
 /** One story of a lane, in which operators die. A client asks for what the lane serves throughout. Gives the writes at which they did. */
-export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, { at, every, made, seed }: Death) {
+export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, { at, every, afterWrite, seed }: Death) {
   const { deaths, faults } = lane
   const [what, story] = stories[(seed - 1) % stories.length] ?? stories[0]
   const number = ++played
@@ -78,7 +78,7 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   const lives = lane.lives()
   faults.setFaults(few, seed * 1_000 + at)
   const concerns = (about: string) => about !== "" && !earlier.some((id) => about.includes(id))
-  deaths.plan({ at, made, every, concerns })
+  deaths.plan({ at, afterWrite, every, concerns })
   const runs = yield* story(lane, serving, context, name).pipe(Effect.ensuring(Effect.sync(() => faults.setFaults(noFaults, seed))))
   for (const id of runs) {
     const ended = yield* lane.caller.deployment(id)
@@ -86,9 +86,9 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
     inOrder(ended)
   }
   yield* settled(lane, serving.run)
-  if (story === rollOut) for (const id of runs) yield* shown(lane, id, "activated", id === serving.run)
+  if (story === rollOut) for (const id of runs) yield* showsEnd(lane, id, "activated", id === serving.run)
   const { killed } = deaths.report()
-  deaths.plan({ at: 0, made: false })
+  deaths.plan({ at: 0, afterWrite: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
   yield* alwaysHolds(lane, runs, answers)

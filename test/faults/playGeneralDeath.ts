@@ -20,16 +20,16 @@ const StepResult = Schema.Array(Schema.Struct({ at: Schema.Finite }))
 let price = 100_000
 
 /** A roll-out while a host class changes its price, in which the operator dies at its next write of that kind: what it was to write is written by the next one. */
-export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, what: (typeof generalWrites)[number], made: boolean) {
+export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, what: (typeof generalWrites)[number], afterWrite: boolean) {
   const { caller, deaths, kube } = lane
-  const looked = Effect.map(lane.select(StepResult, "SELECT extract(epoch FROM seen_at)::float8 * 1000 AS at FROM gpu_looks"), ([row]) => row?.at ?? 0)
+  const observedAt = Effect.map(lane.select(StepResult, "SELECT extract(epoch FROM seen_at)::float8 * 1000 AS at FROM gpu_looks"), ([row]) => row?.at ?? 0)
   const stop = yield* keepAsking(caller, serving.model)
-  deaths.plan({ at: 1, made, concerns: (_, write) => write === what })
+  deaths.plan({ at: 1, afterWrite, concerns: (_, write) => write === what })
   const next = String(++price)
   yield* patiently(kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { pricePerGpuHour: next } }))
   const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 128 + (price % 880) } })
   const { killed } = yield* eventually(`the operator dies of ${what}`, Effect.sync(deaths.report), (report) => report.killed.length > 0)
-  assert.deepStrictEqual(killed, [`${made ? "after" : "before"} ${what}`])
+  assert.deepStrictEqual(killed, [`${afterWrite ? "after" : "before"} ${what}`])
   const died = Date.now()
   const ended = yield* caller.finished(id)
   assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
@@ -40,9 +40,9 @@ export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving
     lane.select(Price, `SELECT spec ->> 'price_per_gpu_hour_micros' AS price FROM host_classes WHERE name = 'sim-small'`),
     ([row]) => row.price === next
   )
-  yield* eventually("somebody looks at what is held again", looked, (at) => at > died)
+  yield* eventually("somebody looks at what is held again", observedAt, (at) => at > died)
   yield* settled(lane, id)
-  deaths.plan({ at: 0, made: false })
+  deaths.plan({ at: 0, afterWrite: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
   yield* alwaysHolds(lane, [id], answers)

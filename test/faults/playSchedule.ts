@@ -9,7 +9,7 @@ import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, objectGone, removal, removeObject, runOfObject } from "./appliedObject.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
 import { type Disturbed, disturbances, someRates } from "./disturbances.ts"
-import { decodeId, settled, shown } from "./expectedEnd.ts"
+import { decodeId, settled, showsEnd } from "./expectedEnd.ts"
 import { noFaults } from "./FaultyServer.ts"
 import { type Lane, namespace, source } from "./Lane.ts"
 import type { Serving } from "./serveFirst.ts"
@@ -22,7 +22,7 @@ interface Play {
   /** What is done to it meanwhile. */
   readonly meanwhile: Effect.Effect<unknown>
   /** Once no fault comes any more: every run that was made, of which those of the model that serves have to be shown with their end. */
-  readonly over: Effect.Effect<{ readonly ids: ReadonlyArray<string>; readonly kept: boolean }>
+  readonly over: Effect.Effect<{ readonly ids: ReadonlyArray<string>; readonly staysListed: boolean }>
   readonly right: ReadonlyArray<string>
 }
 type Action = (lane: Lane, serving: Serving, seed: number, draw: Draw) => Effect.Effect<Play>
@@ -40,15 +40,15 @@ const rollOut =
       const ids = [(yield* deploy(contextOf(seed))).id]
       const [id = ""] = ids
       const cancel = Effect.sleep(draw.between(0, 2_500)).pipe(Effect.andThen(caller.call("POST", `/v1/deployments/${id}/cancel`)))
-      const another = Effect.sleep(draw.between(0, 2_000)).pipe(
+      const secondRun = Effect.sleep(draw.between(0, 2_000)).pipe(
         Effect.andThen(deploy(contextOf(seed) + 1)),
         Effect.map((run) => ids.push(run.id))
       )
       return {
         disturbed: byApi(id),
         applied: false,
-        meanwhile: also === "cancel" ? cancel : also === "another" ? another : Effect.void,
-        over: Effect.sync(() => ({ ids, kept: true })),
+        meanwhile: also === "cancel" ? cancel : also === "another" ? secondRun : Effect.void,
+        over: Effect.sync(() => ({ ids, staysListed: true })),
         right: also === "cancel" ? ["activated", "cancelled"] : ["activated"]
       }
     })
@@ -79,7 +79,7 @@ const applied: Action = (lane, _, seed, draw) =>
           yield* runOfObject(lane, name, (run, phase) => ids.has(run) && phase === "activated")
           yield* removeObject(lane, name)
         } else yield* objectGone(lane, name)
-        return { ids: [...ids], kept: false }
+        return { ids: [...ids], staysListed: false }
       }),
       right: waits && !edits ? ["activated"] : ["activated", "cancelled"]
     }
@@ -103,7 +103,7 @@ const deleted: Action = (lane, _, seed, draw) =>
         }
         const object = patiently(lane.kube.get(ModelDeployment, disturbed.object, namespace))
         yield* eventually(`the custom resource of ${id} goes`, object, ({ _tag }) => _tag === "None")
-        return { ids: [id], kept: false }
+        return { ids: [id], staysListed: false }
       }),
       right: waits ? ["activated"] : ["activated", "cancelled"]
     }
@@ -131,12 +131,12 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   const stop = yield* keepAsking(caller, serving.model)
   const rates = someRates(draw)
   const writes = 1 + (seed % 45)
-  const made = draw.chance(0.5)
+  const afterWrite = draw.chance(0.5)
   const lives = lane.lives()
   faults.setFaults(rates, seed)
-  lane.deaths.plan({ at: writes, made })
+  lane.deaths.plan({ at: writes, afterWrite })
   const [action, begin] = draw.pick(actions)
-  story.push(`dies ${made ? "after" : "before"} write ${writes}`, action)
+  story.push(`dies ${afterWrite ? "after" : "before"} write ${writes}`, action)
   const play = yield* begin(lane, serving, seed, draw)
   const drawn = disturbances
     .filter(({ deletes = false }) => draw.chance(0.25) && !(play.applied && deletes))
@@ -154,7 +154,7 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   faults.setFaults(noFaults, seed)
 
   yield* Effect.logInfo(`seed ${seed}: ${story.join(", ")}: ${play.disturbed.run}`)
-  const { ids, kept } = yield* play.over
+  const { ids, staysListed } = yield* play.over
   const ends: Array<string> = []
   const statuses = new Map<string, string>()
   for (const id of ids) {
@@ -163,11 +163,11 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
     statuses.set(id, ended.status)
     ends.push(`${ended.status}${ended.failure_detail === null ? "" : ` (${ended.failure_detail})`}`)
     assert.include(play.right, ended.status, `${story.join(", ")}: ${ended.failure_detail}`)
-    if (kept && ended.status === "activated") serving.run = id
+    if (staysListed && ended.status === "activated") serving.run = id
   }
   yield* settled(lane, serving.run)
-  if (kept) for (const [id, status] of statuses) yield* shown(lane, id, status, id === serving.run)
-  lane.deaths.plan({ at: 0, made: false })
+  if (staysListed) for (const [id, status] of statuses) yield* showsEnd(lane, id, status, id === serving.run)
+  lane.deaths.plan({ at: 0, afterWrite: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
   yield* alwaysHolds(lane, ids, answers)

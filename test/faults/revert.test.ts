@@ -8,7 +8,7 @@ import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
-import { decodeId, settled, shown } from "./expectedEnd.ts"
+import { decodeId, settled, showsEnd } from "./expectedEnd.ts"
 import { type Lane, namespace, openLane } from "./Lane.ts"
 import { firstServing, serveFirst } from "./serveFirst.ts"
 
@@ -53,7 +53,7 @@ const edited = (lane: Lane, name: string, every: number) =>
     const stop = yield* keepAsking(lane.caller, `${lane.slug}/${name}`)
     kubelet.holdStarts(true)
     const served = first.slice(first.indexOf("_") + 1)
-    deaths.plan({ at: every, made: true, every, concerns: (about) => about !== "" && !about.includes(served) })
+    deaths.plan({ at: every, afterWrite: true, every, concerns: (about) => about !== "" && !about.includes(served) })
     yield* applyObject(lane, name, 301)
     const second = yield* runOfObject(lane, name, (run) => run !== "" && run !== first)
     yield* boots(lane, second)
@@ -62,7 +62,7 @@ const edited = (lane: Lane, name: string, every: number) =>
     kubelet.holdStarts(false)
     yield* wentBack(lane, [first, second, third])
     const { killed } = deaths.report()
-    deaths.plan({ at: 0, made: false })
+    deaths.plan({ at: 0, afterWrite: false })
     if (every > 0) assert.isAbove(killed.length, 1)
     assert.strictEqual(yield* engineOf(lane, first), engine)
     yield* alwaysHolds(lane, [first, second, third], yield* stop)
@@ -85,7 +85,7 @@ const cancelled = (lane: Lane) =>
     yield* caller.finished(third)
     kubelet.holdStarts(false)
     yield* wentBack(lane, [run, second, third])
-    yield* shown(lane, third, "activated", true)
+    yield* showsEnd(lane, third, "activated", true)
     assert.strictEqual(yield* engineOf(lane, run), engine)
     yield* alwaysHolds(lane, [run, second, third], yield* stop)
   }).pipe(Effect.scoped)

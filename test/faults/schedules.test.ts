@@ -18,7 +18,7 @@ const lane = (which: number) =>
       if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}; ${Math.round(Duration.toSeconds(took))} s`)
       else {
         failed.push(opened.failure(`seed ${seed}`, exit.cause))
-        yield* Effect.logError(`seed ${seed}\n${opened.said()}`, exit.cause)
+        yield* Effect.logError(`seed ${seed}\n${opened.operatorLines()}`, exit.cause)
         // What follows would only tell of the same again.
         break
       }

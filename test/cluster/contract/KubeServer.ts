@@ -81,11 +81,11 @@ export const serverAt = ({ address, kubectl, token }: Access): KubeServer["Servi
         ({ status, text }) => ({ status, body: Option.getOrElse(decodeText(text), () => ({ message: text })) })
       ),
     events: (path, count, options = {}) => {
-      const whole = (text: string) => text.split("\n").slice(0, -1)
+      const completeLines = (text: string) => text.split("\n").slice(0, -1)
       return Effect.map(
-        send("GET", path, undefined, options, (text) => whole(text).length >= count),
+        send("GET", path, undefined, options, (text) => completeLines(text).length >= count),
         ({ text }) =>
-          whole(text)
+          completeLines(text)
             .slice(0, count)
             .map((line) => decodeBody(line))
       )
@@ -108,14 +108,14 @@ export const each = (value: Json | undefined, path: string): ReadonlyArray<Json 
   Array.isArray(value) ? value.map((one: Json) => at(one, path)) : []
 
 /** Looks until it holds, for three minutes. */
-export const eventually = <A>(look: Effect.Effect<A, never, KubeServer>, holds: (seen: A) => boolean): Effect.Effect<A, never, KubeServer> =>
+export const eventually = <A>(look: Effect.Effect<A, never, KubeServer>, holds: (observed: A) => boolean): Effect.Effect<A, never, KubeServer> =>
   Effect.suspend(() => {
     let last: A | undefined
     return Effect.gen(function* () {
       while (true) {
-        const seen = yield* look
-        last = seen
-        if (holds(seen)) return seen
+        const observed = yield* look
+        last = observed
+        if (holds(observed)) return observed
         yield* Effect.sleep("50 millis")
       }
     }).pipe(Effect.timeoutOrElse({ duration: "3 minutes", orElse: () => Effect.die(new Error(`not after three minutes; last seen: ${JSON.stringify(last)}`)) }))

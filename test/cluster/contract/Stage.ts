@@ -9,8 +9,8 @@ const media = { merge: "application/merge-patch+json", json: "application/json-p
 /** A namespace of a behaviour's own, and what it says to the server about it. */
 export const openStage = Effect.gen(function* () {
   const { call, events, kubectl } = yield* KubeServer
-  const made = yield* call("POST", "/api/v1/namespaces", { metadata: { generateName: "contract-" } })
-  const namespace = String(at(made.body, "metadata.name"))
+  const created = yield* call("POST", "/api/v1/namespaces", { metadata: { generateName: "contract-" } })
+  const namespace = String(at(created.body, "metadata.name"))
   const core = (plural: string) => `/api/v1/namespaces/${namespace}/${plural}`
   return {
     namespace,

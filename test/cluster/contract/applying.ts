@@ -21,10 +21,10 @@ const managers = (reply: Reply) => {
 export const applying: Behaviours = {
   "creates a missing object, and a repetition changes nothing": Effect.gen(function* () {
     const { apply, configMaps } = yield* open
-    const made = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
-    assert.deepStrictEqual([made.status, at(made.body, "data"), managers(made)], [201, { a: "1" }, ["one Apply"]])
+    const created = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
+    assert.deepStrictEqual([created.status, at(created.body, "data"), managers(created)], [201, { a: "1" }, ["one Apply"]])
     const again = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
-    assert.deepStrictEqual([again.status, at(again.body, "metadata.resourceVersion")], [200, at(made.body, "metadata.resourceVersion")])
+    assert.deepStrictEqual([again.status, at(again.body, "metadata.resourceVersion")], [200, at(created.body, "metadata.resourceVersion")])
   }),
 
   "keeps fields of other managers, and removes its own fields that are no longer applied": Effect.gen(function* () {
@@ -73,9 +73,9 @@ export const applying: Behaviours = {
 
   "with an outdated version or another UID is refused": Effect.gen(function* () {
     const { apply, configMaps, patch } = yield* open
-    const made = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
+    const created = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "1" }))
     yield* patch("merge", `${configMaps}/a`, { data: { b: "2" } })
-    const { resourceVersion } = { resourceVersion: at(made.body, "metadata.resourceVersion") }
+    const { resourceVersion } = { resourceVersion: at(created.body, "metadata.resourceVersion") }
     const stale = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "3" }, { resourceVersion }))
     assert.deepStrictEqual([stale.status, at(stale.body, "reason")], [409, "Conflict"])
     const other = yield* apply(`${configMaps}/a`, "one", configMap("a", { a: "3" }, { uid: "00000000-0000-4000-8000-000000000000" }))
@@ -143,14 +143,14 @@ export const applying: Behaviours = {
       metadata: { name: "status" },
       status: { phase: "Up", conditions: [{ type: "Ready", status: "True" }] }
     }
-    const told = yield* apply(`${path}/status`, "one", status, "&force=true")
-    assert.deepStrictEqual([told.status, at(told.body, "status.phase"), managers(told).toSorted()], [200, "Up", ["one Apply", "one Apply status"]])
-    assert.strictEqual(at(told.body, "metadata.generation"), 1)
-    const kept = yield* apply(path, "one", widget("status", { model: "abc", size: 4 }))
-    assert.deepStrictEqual([at(kept.body, "status.phase"), at(kept.body, "metadata.generation")], ["Up", 2])
+    const applied = yield* apply(`${path}/status`, "one", status, "&force=true")
+    assert.deepStrictEqual([applied.status, at(applied.body, "status.phase"), managers(applied).toSorted()], [200, "Up", ["one Apply", "one Apply status"]])
+    assert.strictEqual(at(applied.body, "metadata.generation"), 1)
+    const unchanged = yield* apply(path, "one", widget("status", { model: "abc", size: 4 }))
+    assert.deepStrictEqual([at(unchanged.body, "status.phase"), at(unchanged.body, "metadata.generation")], ["Up", 2])
     const missing = yield* apply(`${widgets}/none/status`, "one", { ...status, metadata: { name: "none" } })
     assert.strictEqual(missing.status, 404)
-    const version = { resourceVersion: at(told.body, "metadata.resourceVersion") }
+    const version = { resourceVersion: at(applied.body, "metadata.resourceVersion") }
     const stale = yield* apply(`${path}/status`, "one", { ...status, metadata: { name: "status", ...version }, status: { phase: "Old" } })
     assert.deepStrictEqual([stale.status, at(stale.body, "reason")], [409, "Conflict"])
   }),
@@ -177,10 +177,10 @@ export const applying: Behaviours = {
         volumes: [{ name: "scratch", emptyDir: {} }]
       }
     )
-    const made = yield* apply(`${pods}/filled`, "operator", wanted, "&force=true")
-    assert.strictEqual(made.status, 201)
+    const created = yield* apply(`${pods}/filled`, "operator", wanted, "&force=true")
+    assert.strictEqual(created.status, 201)
     const again = yield* apply(`${pods}/filled`, "operator", wanted, "&force=true")
-    assert.deepStrictEqual([again.status, at(again.body, "metadata.resourceVersion")], [200, at(made.body, "metadata.resourceVersion")])
-    assert.deepStrictEqual(at(made.body, "spec.containers.0.resources"), { limits: { "nvidia.com/gpu": "1" }, requests: { "nvidia.com/gpu": "1" } })
+    assert.deepStrictEqual([again.status, at(again.body, "metadata.resourceVersion")], [200, at(created.body, "metadata.resourceVersion")])
+    assert.deepStrictEqual(at(created.body, "spec.containers.0.resources"), { limits: { "nvidia.com/gpu": "1" }, requests: { "nvidia.com/gpu": "1" } })
   })
 }

@@ -17,8 +17,8 @@ const open = Effect.gen(function* () {
 export const commands: Behaviours = {
   "kubectl apply validates, creates, changes and deletes": Effect.gen(function* () {
     const { kubectl } = yield* open
-    const made = yield* kubectl(["apply", "--validate=strict", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
-    assert.strictEqual(made.trim(), "widget.contract.dev/a created")
+    const applied = yield* kubectl(["apply", "--validate=strict", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
+    assert.strictEqual(applied.trim(), "widget.contract.dev/a created")
     const again = yield* kubectl(["apply", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
     assert.strictEqual(again.trim(), "widget.contract.dev/a unchanged")
     const changed = yield* kubectl(["apply", "--server-side", "--force-conflicts", "-f", "-"], JSON.stringify(widget("a", { model: "abc", size: 4 })))
@@ -38,9 +38,9 @@ export const commands: Behaviours = {
 
   "kubectl explain reads the schema": Effect.gen(function* () {
     const { kubectl } = yield* open
-    const said = yield* kubectl(["explain", "widget.spec.model"])
-    assert.match(said, /GROUP: +contract\.dev\nKIND: +Widget\nVERSION: +v1/)
-    assert.include(said, "What it is made after.")
+    const output = yield* kubectl(["explain", "widget.spec.model"])
+    assert.match(output, /GROUP: +contract\.dev\nKIND: +Widget\nVERSION: +v1/)
+    assert.include(output, "What it is made after.")
     const all = yield* kubectl(["explain", "widget.spec"])
     assert.match(all, /model\t<string> -required-/)
     assert.match(all, /enum: slow, fast/)
@@ -52,9 +52,9 @@ export const commands: Behaviours = {
     const uid = at((yield* get(`${group("contract.dev/v1", "widgets")}/a`)).body, "metadata.uid")
     const involvedObject = { apiVersion: "contract.dev/v1", kind: "Widget", namespace, name: "a", uid }
     yield* post(core("events"), { metadata: { name: "a.1", namespace }, involvedObject, reason: "Tested", message: "It was.", type: "Normal" })
-    const said = yield* kubectl(["describe", "widget", "a"])
-    assert.match(said, /Name: +a\n/)
-    assert.match(said, /Normal +Tested +.*It was\./)
+    const output = yield* kubectl(["describe", "widget", "a"])
+    assert.match(output, /Name: +a\n/)
+    assert.match(output, /Normal +Tested +.*It was\./)
   }),
 
   "kubectl wait returns when a condition becomes true or pods are deleted": Effect.gen(function* () {

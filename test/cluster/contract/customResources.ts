@@ -87,15 +87,15 @@ export const customResources: Behaviours = {
 
   "defaults are set at every level, and unknown fields are dropped": Effect.gen(function* () {
     const { post, widgets } = yield* open
-    const made = yield* post(widgets, widget("filled", { model: "abc", odd: 1, free: { any: { thing: 1 } }, amount: "10%", empty: null }))
-    assert.deepStrictEqual(at(made.body, "spec"), { model: "abc", size: 3, nested: { depth: 1 }, free: { any: { thing: 1 } }, amount: "10%", empty: null })
-    assert.strictEqual(at(made.body, "metadata.generation"), 1)
+    const created = yield* post(widgets, widget("filled", { model: "abc", odd: 1, free: { any: { thing: 1 } }, amount: "10%", empty: null }))
+    assert.deepStrictEqual(at(created.body, "spec"), { model: "abc", size: 3, nested: { depth: 1 }, free: { any: { thing: 1 } }, amount: "10%", empty: null })
+    assert.strictEqual(at(created.body, "metadata.generation"), 1)
   }),
 
   "a null that the schema does not allow counts as absent and gets the default": Effect.gen(function* () {
     const { post, widgets } = yield* open
-    const made = yield* post(widgets, widget("nulls", { model: "abc", size: null, mode: null }))
-    assert.deepStrictEqual([made.status, at(made.body, "spec.size"), at(made.body, "spec.mode")], [201, 3, undefined])
+    const created = yield* post(widgets, widget("nulls", { model: "abc", size: null, mode: null }))
+    assert.deepStrictEqual([created.status, at(created.body, "spec.size"), at(created.body, "spec.mode")], [201, 3, undefined])
   }),
 
   "an unknown field is refused if the request asks for strict validation": Effect.gen(function* () {
@@ -107,8 +107,8 @@ export const customResources: Behaviours = {
 
   "the status changes only by its own path, and the generation counts changes of the specification": Effect.gen(function* () {
     const { patch, post, put, widgets } = yield* open
-    const made = yield* post(widgets, { ...widget("intent", { model: "abc" }), status: { phase: "Sneaked" } })
-    assert.strictEqual(at(made.body, "status"), undefined)
+    const created = yield* post(widgets, { ...widget("intent", { model: "abc" }), status: { phase: "Sneaked" } })
+    assert.strictEqual(at(created.body, "status"), undefined)
     const path = `${widgets}/intent`
     const labelled = yield* patch("merge", path, { metadata: { labels: { a: "b" } } })
     assert.strictEqual(at(labelled.body, "metadata.generation"), 1)
@@ -156,8 +156,8 @@ export const customResources: Behaviours = {
 
   "discovery names the kind, its short names, categories and verbs": Effect.gen(function* () {
     const { get } = yield* open
-    const found = yield* eventually(get("/apis/contract.dev/v1"), ({ body }) => each(at(body, "resources"), "name").includes("widgets"))
-    const resources = at(found.body, "resources")
+    const discovery = yield* eventually(get("/apis/contract.dev/v1"), ({ body }) => each(at(body, "resources"), "name").includes("widgets"))
+    const resources = at(discovery.body, "resources")
     const [kind, status] = ["widgets", "widgets/status"].map((name) => at(resources, String(each(resources, "name").indexOf(name))))
     assert.deepStrictEqual(
       [at(kind, "kind"), at(kind, "singularName"), at(kind, "namespaced"), at(kind, "shortNames"), at(kind, "categories")],

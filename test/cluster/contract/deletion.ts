@@ -12,24 +12,24 @@ const gone = ({ status }: Reply) => status === 404
 export const deletion: Behaviours = {
   "a deleted object is gone, and the answer names it": Effect.gen(function* () {
     const { configMaps, get, post, remove } = yield* openStage
-    const made = yield* post(configMaps, configMap("plain"))
+    const created = yield* post(configMaps, configMap("plain"))
     const answer = yield* remove(`${configMaps}/plain`)
     assert.deepStrictEqual([answer.status, at(answer.body, "kind"), at(answer.body, "status")], [200, "Status", "Success"])
-    assert.deepStrictEqual(at(answer.body, "details"), { name: "plain", kind: "configmaps", uid: at(made.body, "metadata.uid") ?? null })
+    assert.deepStrictEqual(at(answer.body, "details"), { name: "plain", kind: "configmaps", uid: at(created.body, "metadata.uid") ?? null })
     assert.strictEqual((yield* get(`${configMaps}/plain`)).status, 404)
     assert.strictEqual((yield* remove(`${configMaps}/plain`)).status, 404)
   }),
 
   "a delete of another uid or version deletes nothing": Effect.gen(function* () {
     const { configMaps, get, patch, post, remove } = yield* openStage
-    const made = yield* post(configMaps, configMap("mine"))
+    const created = yield* post(configMaps, configMap("mine"))
     const uid = yield* remove(`${configMaps}/mine`, { preconditions: { uid: "00000000-0000-4000-8000-000000000000" } })
     assert.deepStrictEqual([uid.status, at(uid.body, "reason")], [409, "Conflict"])
     yield* patch("merge", `${configMaps}/mine`, { data: { a: "1" } })
-    const version = yield* remove(`${configMaps}/mine`, { preconditions: { resourceVersion: at(made.body, "metadata.resourceVersion") } })
+    const version = yield* remove(`${configMaps}/mine`, { preconditions: { resourceVersion: at(created.body, "metadata.resourceVersion") } })
     assert.deepStrictEqual([version.status, at(version.body, "reason")], [409, "Conflict"])
     assert.strictEqual((yield* get(`${configMaps}/mine`)).status, 200)
-    assert.strictEqual((yield* remove(`${configMaps}/mine`, { preconditions: { uid: at(made.body, "metadata.uid") } })).status, 200)
+    assert.strictEqual((yield* remove(`${configMaps}/mine`, { preconditions: { uid: at(created.body, "metadata.uid") } })).status, 200)
   }),
 
   "a finalizer delays the deletion until it is removed, and none can be added": Effect.gen(function* () {
@@ -86,8 +86,8 @@ export const deletion: Behaviours = {
     const both = [...owner(one).ownerReferences, ...owner(two).ownerReferences]
     yield* post(configMaps, configMap("both", {}, { ownerReferences: both }))
     yield* remove(`${configMaps}/one`)
-    const kept = yield* eventually(get(`${configMaps}/both`), ({ body }) => each(at(body, "metadata.ownerReferences"), "name").length === 1)
-    assert.deepStrictEqual(each(at(kept.body, "metadata.ownerReferences"), "name"), ["two"])
+    const remaining = yield* eventually(get(`${configMaps}/both`), ({ body }) => each(at(body, "metadata.ownerReferences"), "name").length === 1)
+    assert.deepStrictEqual(each(at(remaining.body, "metadata.ownerReferences"), "name"), ["two"])
   }),
 
   "dependents stay if the owner orphans them": Effect.gen(function* () {
@@ -97,8 +97,8 @@ export const deletion: Behaviours = {
     const answer = yield* remove(`${configMaps}/keeper`, { propagationPolicy: "Orphan" })
     assert.deepStrictEqual(at(answer.body, "metadata.finalizers"), ["orphan"])
     yield* eventually(get(`${configMaps}/keeper`), gone)
-    const kept = yield* get(`${configMaps}/kept`)
-    assert.deepStrictEqual([kept.status, at(kept.body, "metadata.ownerReferences")], [200, undefined])
+    const remaining = yield* get(`${configMaps}/kept`)
+    assert.deepStrictEqual([remaining.status, at(remaining.body, "metadata.ownerReferences")], [200, undefined])
   }),
 
   "an owner that is deleted in the foreground is deleted last": Effect.gen(function* () {

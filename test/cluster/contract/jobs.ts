@@ -48,13 +48,13 @@ const open = Effect.gen(function* () {
 export const jobs: Behaviours = {
   "a job gets its defaults, its labels and one pod that it owns": Effect.gen(function* () {
     const { get, jobs, podNames, pods, post } = yield* open
-    const made = yield* post(jobs, job("one"))
-    const uid = String(at(made.body, "metadata.uid"))
+    const created = yield* post(jobs, job("one"))
+    const uid = String(at(created.body, "metadata.uid"))
     assert.deepStrictEqual(
-      [at(made.body, "spec.backoffLimit"), at(made.body, "spec.completions"), at(made.body, "spec.parallelism"), at(made.body, "spec.suspend")],
+      [at(created.body, "spec.backoffLimit"), at(created.body, "spec.completions"), at(created.body, "spec.parallelism"), at(created.body, "spec.suspend")],
       [6, 1, 1, false]
     )
-    assert.deepStrictEqual(at(made.body, "spec.selector.matchLabels"), { "batch.kubernetes.io/controller-uid": uid })
+    assert.deepStrictEqual(at(created.body, "spec.selector.matchLabels"), { "batch.kubernetes.io/controller-uid": uid })
     const [name = ""] = yield* podNames("one", (names) => names.length === 1)
     assert.match(name, /^one-[a-z0-9-]+$/)
     const pod = yield* get(`${pods}/${name}`)
@@ -111,8 +111,8 @@ export const jobs: Behaviours = {
     const conditions = [{ type: "DisruptionTarget", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" }]
     yield* patch("merge", `${pods}/${name}/status`, { status: { phase: "Failed", conditions } })
     yield* podNames("ignored", (names) => names.some((other) => other !== name))
-    const seen = yield* get(`${jobs}/ignored`)
-    assert.deepStrictEqual([at(seen.body, "status.failed") ?? 0, each(at(seen.body, "status.conditions"), "type")], [0, []])
+    const stored = yield* get(`${jobs}/ignored`)
+    assert.deepStrictEqual([at(stored.body, "status.failed") ?? 0, each(at(stored.body, "status.conditions"), "type")], [0, []])
   }),
 
   "the deadline fails the Job and deletes its pods": Effect.gen(function* () {
@@ -157,9 +157,9 @@ export const jobs: Behaviours = {
       metadata: { name: "weights" },
       spec: { accessModes: ["ReadWriteMany"], storageClassName: "none", resources: { requests: { storage: "1Gi" } } }
     }
-    const made = yield* post(core("persistentvolumeclaims"), claim)
-    assert.deepStrictEqual([made.status, at(made.body, "status.phase"), at(made.body, "spec.volumeMode")], [201, "Pending", "Filesystem"])
-    const seen = yield* get(`${core("persistentvolumeclaims")}/weights`)
-    assert.strictEqual(at(seen.body, "spec.resources.requests.storage"), "1Gi")
+    const created = yield* post(core("persistentvolumeclaims"), claim)
+    assert.deepStrictEqual([created.status, at(created.body, "status.phase"), at(created.body, "spec.volumeMode")], [201, "Pending", "Filesystem"])
+    const stored = yield* get(`${core("persistentvolumeclaims")}/weights`)
+    assert.strictEqual(at(stored.body, "spec.resources.requests.storage"), "1Gi")
   })
 }

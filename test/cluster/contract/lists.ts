@@ -10,14 +10,14 @@ export const lists: Behaviours = {
   "the pages together are the list, and each reports the remaining number": Effect.gen(function* () {
     const { configMaps, get, post } = yield* openStage
     for (const name of ["a", "b", "c", "d", "e"]) yield* post(configMaps, configMap(name, {}, { labels: { page: "yes" } }))
-    const seen: Array<unknown> = []
+    const pageNames: Array<unknown> = []
     let token = ""
     do {
       const { body } = yield* get(`${configMaps}?limit=2${token === "" ? "" : `&continue=${encodeURIComponent(token)}`}`)
-      seen.push([names(body).filter((name) => name !== "kube-root-ca.crt")])
+      pageNames.push([names(body).filter((name) => name !== "kube-root-ca.crt")])
       token = String(at(body, "metadata.continue") ?? "")
     } while (token !== "")
-    assert.deepStrictEqual(seen.flat(2), ["a", "b", "c", "d", "e"])
+    assert.deepStrictEqual(pageNames.flat(2), ["a", "b", "c", "d", "e"])
     const first = yield* get(`${configMaps}?limit=2`)
     assert.isNumber(at(first.body, "metadata.remainingItemCount"))
     const labelled = yield* get(`${configMaps}?limit=2&labelSelector=page%3Dyes`)

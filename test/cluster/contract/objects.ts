@@ -7,10 +7,13 @@ import { type Behaviours, configMap, openStage, pod } from "./Stage.ts"
 export const objects: Behaviours = {
   "an object is created once; a second create is a conflict that names it": Effect.gen(function* () {
     const { configMaps, post } = yield* openStage
-    const made = yield* post(configMaps, configMap("once", { a: "1" }))
-    assert.deepStrictEqual([made.status, at(made.body, "data"), at(made.body, "kind"), at(made.body, "apiVersion")], [201, { a: "1" }, "ConfigMap", "v1"])
-    assert.isString(at(made.body, "metadata.uid"))
-    assert.match(String(at(made.body, "metadata.creationTimestamp")), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+    const created = yield* post(configMaps, configMap("once", { a: "1" }))
+    assert.deepStrictEqual(
+      [created.status, at(created.body, "data"), at(created.body, "kind"), at(created.body, "apiVersion")],
+      [201, { a: "1" }, "ConfigMap", "v1"]
+    )
+    assert.isString(at(created.body, "metadata.uid"))
+    assert.match(String(at(created.body, "metadata.creationTimestamp")), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     const again = yield* post(configMaps, configMap("once", { a: "2" }))
     assert.strictEqual(again.status, 409)
     assert.deepStrictEqual(again.body, {
@@ -72,11 +75,11 @@ export const objects: Behaviours = {
 
   "a replacement of an older version is a conflict, and changes nothing": Effect.gen(function* () {
     const { configMaps, get, post, put } = yield* openStage
-    const made = yield* post(configMaps, configMap("versions", { a: "1" }))
-    const newer = yield* put(`${configMaps}/versions`, { ...made.body, data: { a: "2" } })
+    const created = yield* post(configMaps, configMap("versions", { a: "1" }))
+    const newer = yield* put(`${configMaps}/versions`, { ...created.body, data: { a: "2" } })
     assert.strictEqual(newer.status, 200)
-    assert.notStrictEqual(at(newer.body, "metadata.resourceVersion"), at(made.body, "metadata.resourceVersion"))
-    const stale = yield* put(`${configMaps}/versions`, { ...made.body, data: { a: "3" } })
+    assert.notStrictEqual(at(newer.body, "metadata.resourceVersion"), at(created.body, "metadata.resourceVersion"))
+    const stale = yield* put(`${configMaps}/versions`, { ...created.body, data: { a: "3" } })
     assert.strictEqual(stale.status, 409)
     assert.deepStrictEqual(stale.body, {
       kind: "Status",
@@ -110,11 +113,11 @@ export const objects: Behaviours = {
 
   "a merge patch adds, replaces and removes; with an outdated version it is refused": Effect.gen(function* () {
     const { configMaps, patch, post } = yield* openStage
-    const made = yield* post(configMaps, configMap("merged", { a: "1", b: "2" }))
+    const created = yield* post(configMaps, configMap("merged", { a: "1", b: "2" }))
     const merged = yield* patch("merge", `${configMaps}/merged`, { data: { a: null, c: "3" }, metadata: { labels: { x: "y" } } })
     assert.deepStrictEqual([at(merged.body, "data"), at(merged.body, "metadata.labels")], [{ b: "2", c: "3" }, { x: "y" }])
     const stale = yield* patch("merge", `${configMaps}/merged`, {
-      metadata: { resourceVersion: at(made.body, "metadata.resourceVersion") },
+      metadata: { resourceVersion: at(created.body, "metadata.resourceVersion") },
       data: { d: "4" }
     })
     assert.deepStrictEqual([stale.status, at(stale.body, "reason")], [409, "Conflict"])
@@ -122,9 +125,9 @@ export const objects: Behaviours = {
 
   "a write that changes nothing keeps the version": Effect.gen(function* () {
     const { configMaps, patch, post } = yield* openStage
-    const made = yield* post(configMaps, configMap("same", { a: "1" }))
+    const created = yield* post(configMaps, configMap("same", { a: "1" }))
     const same = yield* patch("merge", `${configMaps}/same`, { data: { a: "1" } })
-    assert.deepStrictEqual(at(same.body, "metadata.resourceVersion"), at(made.body, "metadata.resourceVersion"))
+    assert.deepStrictEqual(at(same.body, "metadata.resourceVersion"), at(created.body, "metadata.resourceVersion"))
   }),
 
   "a JSON patch edits paths, and changes nothing if a test in it fails": Effect.gen(function* () {
@@ -177,9 +180,9 @@ export const objects: Behaviours = {
 
   "only mutable fields of a pod's spec change, and its status only by its own path": Effect.gen(function* () {
     const { patch, pods, post } = yield* openStage
-    const made = yield* post(pods, pod("fixed"))
+    const created = yield* post(pods, pod("fixed"))
     assert.deepStrictEqual(
-      [at(made.body, "status.phase"), at(made.body, "spec.restartPolicy"), at(made.body, "spec.terminationGracePeriodSeconds")],
+      [at(created.body, "status.phase"), at(created.body, "spec.restartPolicy"), at(created.body, "spec.terminationGracePeriodSeconds")],
       ["Pending", "Always", 30]
     )
     const command = yield* patch("strategic", `${pods}/fixed`, { spec: { containers: [{ name: "main", command: ["other"] }] } })
@@ -188,8 +191,8 @@ export const objects: Behaviours = {
     assert.deepStrictEqual([image.status, at(image.body, "spec.containers.0.image")], [200, "engine:2"])
     const ignored = yield* patch("merge", `${pods}/fixed`, { status: { phase: "Running" } })
     assert.strictEqual(at(ignored.body, "status.phase"), "Pending")
-    const told = yield* patch("merge", `${pods}/fixed/status`, { status: { phase: "Running" }, spec: { nodeName: "nowhere" } })
-    assert.deepStrictEqual([at(told.body, "status.phase"), at(told.body, "spec.nodeName")], ["Running", undefined])
+    const patched = yield* patch("merge", `${pods}/fixed/status`, { status: { phase: "Running" }, spec: { nodeName: "nowhere" } })
+    assert.deepStrictEqual([at(patched.body, "status.phase"), at(patched.body, "spec.nodeName")], ["Running", undefined])
     const empty = yield* post(pods, pod("empty", {}, { containers: [] }))
     assert.deepStrictEqual(
       [empty.status, at(empty.body, "details.causes.0.field"), at(empty.body, "details.causes.0.reason")],
@@ -217,8 +220,8 @@ export const objects: Behaviours = {
 
   "a Secret's stringData is stored encoded, and its type is immutable": Effect.gen(function* () {
     const { core, patch, post } = yield* openStage
-    const made = yield* post(core("secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name: "token" }, stringData: { a: "hf" } })
-    assert.deepStrictEqual([at(made.body, "data"), at(made.body, "type"), at(made.body, "stringData")], [{ a: "aGY=" }, "Opaque", undefined])
+    const created = yield* post(core("secrets"), { apiVersion: "v1", kind: "Secret", metadata: { name: "token" }, stringData: { a: "hf" } })
+    assert.deepStrictEqual([at(created.body, "data"), at(created.body, "type"), at(created.body, "stringData")], [{ a: "aGY=" }, "Opaque", undefined])
     const typed = yield* patch("merge", `${core("secrets")}/token`, { type: "other" })
     assert.deepStrictEqual([typed.status, at(typed.body, "details.causes.0.field")], [422, "type"])
   }),
@@ -238,9 +241,9 @@ export const objects: Behaviours = {
         leaseTransitions: 0
       }
     })
-    const made = yield* post(leases, lease("one"))
-    assert.deepStrictEqual([made.status, at(made.body, "spec.renewTime")], [201, "2026-01-01T00:00:00.000001Z"])
-    const version = { resourceVersion: at(made.body, "metadata.resourceVersion") }
+    const created = yield* post(leases, lease("one"))
+    assert.deepStrictEqual([created.status, at(created.body, "spec.renewTime")], [201, "2026-01-01T00:00:00.000001Z"])
+    const version = { resourceVersion: at(created.body, "metadata.resourceVersion") }
     const first = yield* put(`${leases}/leader`, lease("two", version))
     const second = yield* put(`${leases}/leader`, lease("three", version))
     assert.deepStrictEqual([first.status, second.status, at(second.body, "reason")], [200, 409, "Conflict"])
@@ -252,13 +255,13 @@ export const objects: Behaviours = {
     const { core, get, group, namespace, post } = yield* openStage
     const involvedObject = { kind: "Pod", namespace, name: "a", apiVersion: "v1" }
     const event = { metadata: { name: "told.1", namespace }, involvedObject, reason: "Tested", message: "It was.", type: "Normal", count: 1 }
-    const made = yield* post(core("events"), event)
-    assert.deepStrictEqual([made.status, at(made.body, "involvedObject"), at(made.body, "message")], [201, involvedObject, "It was."])
+    const created = yield* post(core("events"), event)
+    assert.deepStrictEqual([created.status, at(created.body, "involvedObject"), at(created.body, "message")], [201, involvedObject, "It was."])
     const newer = yield* get(group("events.k8s.io/v1", "events/told.1"))
     assert.deepStrictEqual([at(newer.body, "regarding"), at(newer.body, "note"), at(newer.body, "deprecatedCount")], [involvedObject, "It was.", 1])
     const mine = yield* get(`${core("events")}?fieldSelector=${encodeURIComponent("involvedObject.name=a,type=Normal")}`)
-    const others = yield* get(`${core("events")}?fieldSelector=${encodeURIComponent("involvedObject.name=b")}`)
-    assert.deepStrictEqual([each(at(mine.body, "items"), "metadata.name"), at(others.body, "items")], [["told.1"], []])
+    const otherEvents = yield* get(`${core("events")}?fieldSelector=${encodeURIComponent("involvedObject.name=b")}`)
+    assert.deepStrictEqual([each(at(mine.body, "items"), "metadata.name"), at(otherEvents.body, "items")], [["told.1"], []])
     const elsewhere = yield* post(core("events"), { ...event, metadata: { name: "told.2" }, involvedObject: { ...involvedObject, namespace: "elsewhere" } })
     assert.strictEqual(elsewhere.status, 422)
   })

