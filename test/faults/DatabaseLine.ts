@@ -4,12 +4,12 @@ import { Effect, type Scope } from "effect"
 /** A line to Postgres, or to an API server, that can be cut. */
 export interface DatabaseLine {
   readonly url: string
-  /** Cuts what is open, and takes nothing new, until it is mended. */
+  /** Closes all connections and refuses new ones until `mend`. */
   readonly cut: () => void
   readonly mend: () => void
 }
 
-/** Listens on loopback and passes on to the address of `url`, for as long as the scope. What is sent there is `heard`. */
+/** Listens on loopback and forwards to the address of `url` until the scope closes. `heard` gets the forwarded bytes. */
 export const openDatabaseLine = (url: string, heard: (text: string) => void = () => undefined): Effect.Effect<DatabaseLine, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<DatabaseLine & { readonly close: () => void }>((resume) => {

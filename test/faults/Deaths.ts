@@ -7,18 +7,18 @@ export interface Write {
   readonly about: string
 }
 
-/** When operators die: the first at that write of interest (0: none does); where `every` is not 0, each that follows so many later, before and after writes in turn. */
+/** When operators die: the first one at the write number `at` (0: none dies). If `every` is not 0, each later one dies `every` writes later, before and after a write in turn. */
 export interface DeathPlan {
   readonly at: number
   readonly afterWrite: boolean
   readonly every?: number
-  /** Whether a write counts, by what it is about and what it is. */
+  /** Whether a write counts, by its subject and its kind. */
   readonly concerns?: (about: string, what: string) => boolean
 }
 
 /**
- * How an operator dies: at the nth write from now on that is about something of interest, just before it takes effect or just after. Nothing that it does later takes
- * effect, whatever its finalizers try: as if it was killed.
+ * Kills an operator at the nth counted write, just before or just after the write takes effect. Later writes have no
+ * effect, also those of its finalizers, as if the process was killed.
  */
 export const makeDeaths = () => {
   let plan: DeathPlan = { at: 0, afterWrite: true }
@@ -30,7 +30,7 @@ export const makeDeaths = () => {
   const killed: Array<string> = []
   const runOfPod = new Map<string, string>()
 
-  /** What becomes of the write: `null` where nothing dies of it. */
+  /** Whether the operator dies before or after the write; null if it survives. */
   const at = ({ about, what }: Write): "before" | "after" | null => {
     if (dead) return "before"
     if (plan.concerns?.(about, what) === false) return null
@@ -42,7 +42,7 @@ export const makeDeaths = () => {
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
 
-  // Once it is decided that somebody dies of a write nothing comes in between, also not that the write is given up: who is counted as dead and goes on would hold everything up.
+  // From the decision on nothing may interrupt the write: an operator that counts as dead and continues would block everything.
   const mortal = <A, E>(what: string, about: string, write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.suspend(() => {
@@ -60,7 +60,7 @@ export const makeDeaths = () => {
     Effect.map(Runs, (runs) =>
       Runs.of({
         ...runs,
-        // What was waiting for an operator is taken from the outbox before anybody looks at it.
+        // The entries of the outbox are taken before the operator handles them.
         changes: Stream.mapEffect(runs.changes, (id) => mortal("Runs.changes", id, Effect.succeed(id))),
         enter: (input) => mortal(`Runs.enter ${input.to}`, input.id, runs.enter(input)),
         recordScreening: (input) => mortal("Runs.recordScreening", input.id, runs.recordScreening(input)),
@@ -116,9 +116,9 @@ export const makeDeaths = () => {
   )
 
   return {
-    /** In front of the stores: the operator dies of its writes to Postgres. */
+    /** Wraps the stores: the operator dies at its writes to Postgres. */
     layer: Layer.mergeAll(layerRuns, layerHolds, layerApplied, layerClasses),
-    /** Makes a write for what stands before the API server: null where the operator is dead by then, and hears of nothing. */
+    /** Performs a write for the proxy of the API server: null if the operator is dead and gets no answer. */
     make: <A, E>(write: Write, making: Effect.Effect<A, E>): Effect.Effect<A | null, E> =>
       Effect.uninterruptibleMask((restore) =>
         Effect.suspend(() => {
@@ -130,7 +130,7 @@ export const makeDeaths = () => {
       ),
     /** Ends when the operator is dead. */
     died: Effect.suspend(() => Deferred.await(died)),
-    /** Another operator may start. */
+    /** Allows another operator to start. */
     revive: () => {
       died = Deferred.makeUnsafe()
       const { every = 0 } = plan
@@ -140,7 +140,7 @@ export const makeDeaths = () => {
       }
       dead = false
     },
-    /** From now on. */
+    /** Sets the plan for the following writes. */
     plan: (planned: DeathPlan) => {
       plan = planned
       count = 0
@@ -148,7 +148,7 @@ export const makeDeaths = () => {
       afterWrite = planned.afterWrite
       next = planned.at
     },
-    /** The writes at which one died since then, and how many there were. */
+    /** The writes at which operators have died since the plan was set, and the number of writes. */
     report: () => ({ killed: [...killed], writes: count })
   }
 }

@@ -9,16 +9,16 @@ type Call = Parameters<Handler>[0]
 
 /** How often each fault meets a request, an answer or an event of the watched program; 0 is never, 1 always. */
 export interface FaultRates {
-  /** The connection is reset before the request is looked at. */
+  /** The connection is reset before the request is handled. */
   readonly refused: number
-  /** The write is made, and the connection reset before the answer. */
+  /** The write takes effect, and the connection is reset before the answer. */
   readonly unanswered: number
   readonly conflict: number
   readonly throttled: number
   readonly broken: number
   /** An answer or a watch ends in the middle of a line. */
   readonly cut: number
-  /** A watch is told that its version is too old: at once by its status, or within the stream. */
+  /** A watch gets the error that its version is too old, as its status or within the stream. */
   readonly gone: number
   readonly dropped: number
   readonly repeated: number
@@ -46,12 +46,12 @@ const status = (code: number, reason: string, message: string, details = {}) => 
 })
 const gone = status(410, "Expired", "too old resource version: 1 (2)")
 
-/** Ends the connection as if its wire was cut: the server destroys what was not answered whole. */
+/** Closes the connection without a complete answer. */
 const reset = Effect.interrupt
 
 /**
- * What stands between one program and the local cluster's API server: by rates, from a seed, and by hand. The program is known by how it authenticates: its kubeconfig has
- * the token as a bearer alone, everybody else's in the path.
+ * A proxy between one program and the local cluster's API server, with faults by rates, from a seed, and by hand. Only the
+ * program authenticates with a bearer token. All other callers have the token in the path.
  */
 export const makeFaultyServer = () => {
   let draw: Draw = drawsOf(1)
@@ -60,7 +60,7 @@ export const makeFaultyServer = () => {
   let ended = Deferred.makeUnsafe<void>()
   let maker: <A, E>(write: Write, making: Effect.Effect<A, E>) => Effect.Effect<A | null, E> = (_, making) => making
   const writes: Array<string> = []
-  /** Collections of which a watch was not told all, or not in order, since they were listed last. */
+  /** Collections whose watch has missed events, or got them out of order, since the last list. */
   const missed = new Set<string>()
 
   const faultyLines = (collection: string, stream: Stream.Stream<string | Uint8Array>) => {
@@ -86,7 +86,7 @@ export const makeFaultyServer = () => {
         return draw.chance(faults.delayed) ? Stream.concat(Stream.fromEffectDrain(Effect.sleep(draw.between(10, 400))), events) : events
       })
     )
-    // A watch that misses something lasts for a moment only, as one does that the server closes.
+    // A watch that misses events ends after a moment, like a watch that the server closes.
     const moment = rates === noFaults ? Effect.never : Effect.sleep(draw.between(500, 3_000))
     return Stream.interruptWhen(lines, Effect.raceFirst(moment, Deferred.await(ended)))
   }
@@ -109,7 +109,7 @@ export const makeFaultyServer = () => {
       if (draw.chance(refused)) return yield* reset
       if (draw.chance(throttled)) return status(429, "TooManyRequests", "the server is busy", { retryAfterSeconds: 1 })
       if (draw.chance(broken)) return status(500, "InternalError", "Internal error occurred: it is a fault")
-      // No API server keeps an event from a watch and goes on for minutes: who missed one has to list again once the faults are over.
+      // No API server withholds an event for minutes: a program that missed one must list again after the faults.
       if (watch && rates === noFaults && missed.has(collection)) return gone
       if (watch) {
         if (draw.chance(expired))
@@ -126,7 +126,7 @@ export const makeFaultyServer = () => {
         const text = JSON.stringify(answer.json)
         return { code: 200, mediaType: "application/json", stream: Stream.concat(Stream.make(text.slice(0, text.length / 2)), Stream.fromEffect(reset)) }
       }
-      // A conflict is told of what says which version it has read: of a status, or a lease.
+      // Only writes that name the version that they have read get a conflict: statuses and leases.
       const versioned = call.method === "PUT" || (call.method === "PATCH" && call.path.at(-1) === "status")
       if (versioned && draw.chance(conflict)) return status(409, "Conflict", "the object has been modified")
       const what = nameOf(call)
@@ -138,7 +138,7 @@ export const makeFaultyServer = () => {
 
   return {
     through,
-    /** Every write of the program that was made, in order; of leases none. */
+    /** Every write of the program that took effect, in order, except leases. */
     writes,
     setFaults: (next: FaultRates, seed: number) => {
       rates = next
@@ -146,13 +146,13 @@ export const makeFaultyServer = () => {
       Deferred.doneUnsafe(ended, Effect.void)
       ended = Deferred.makeUnsafe()
     },
-    /** Nothing answers, and what was open is cut. */
+    /** Closes all connections and refuses new ones. */
     setAway: (next: boolean) => {
       away = next
       if (next) Deferred.doneUnsafe(ended, Effect.void)
       if (next) ended = Deferred.makeUnsafe()
     },
-    /** What makes every write of the program from now on; null where nobody is to hear of it. */
+    /** Performs every following write of the program; null if the program gets no answer. */
     setMaker: (next: typeof maker) => {
       maker = next
     }

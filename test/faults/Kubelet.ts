@@ -8,7 +8,7 @@ import { startEngine, stopEngine } from "./StandInEngine.ts"
 const resources = { cpu: "64", memory: "256Gi", "ephemeral-storage": "1000Gi", pods: "500" }
 const rfc3339 = () => new Date().toISOString().replace(/\.\d+/, "")
 
-/** What node-problem-detector says of a node with a rule for the driver's log. */
+/** The condition that node-problem-detector sets by a rule for the driver's log. */
 export const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." } as const
 
 interface Engine {
@@ -17,21 +17,21 @@ interface Engine {
   readonly uid: string
   readonly pod: Pod
   readonly node: string
-  /** Of its start: it is ready once it has loaded, or something happens to it before, but never both. */
+  /** Its start: either it becomes ready after loading, or a fault comes first. */
   course: "loads" | "is ready" | "is disturbed"
-  /** What its container is at; null once its pod has failed. */
+  /** The state of its container; null if its pod has failed. */
   at: { readonly ready: boolean; readonly restarts: number; readonly last: object } | null
   /** One status at a time, so that a later one is not overwritten. */
   readonly turn: Semaphore.Semaphore
 }
 
-/** A busy API server is asked again. */
+/** Repeats a write that a busy API server refused. */
 const again = <A>(request: Effect.Effect<A, KubeError>) =>
   Effect.retry(request, { while: ({ reason }) => reason === "Retryable", schedule: Schedule.spaced("200 millis"), times: 300 })
 
 /**
- * Stands in for the kubelets of two GPU nodes: engine pods are stand-in engines of their own loopback address, every other pod succeeds at once. Tells statuses as a
- * kubelet does, and lets a pod go when its requests have ended.
+ * Replaces the kubelets of two GPU nodes: an engine pod is a stand-in engine with its own loopback address, and every other
+ * pod succeeds at once. Writes statuses as a kubelet does, and removes a deleted pod when its requests have ended.
  */
 export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Service"], namespace: string) {
   const network = yield* takeNetwork
@@ -74,7 +74,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     startTime: rfc3339(),
     conditions: [
       { type: "PodScheduled", status: "True", lastTransitionTime: rfc3339() },
-      // Of a node that is silent Kubernetes takes the readiness of its pods back, and leaves that of their containers as it was.
+      // For a silent node Kubernetes sets its pods to not ready, and does not change the readiness of containers.
       { type: "Ready", status: ready && !down.has(node) ? "True" : "False", lastTransitionTime: rfc3339() },
       { type: "ContainersReady", status: ready ? "True" : "False", lastTransitionTime: rfc3339() }
     ],
@@ -91,7 +91,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
       }
     ]
   })
-  /** Tells of an engine as it is by now. */
+  /** Writes the current status of an engine. */
   const tellOf = (engine: Engine) =>
     engine.turn.withPermits(1)(
       Effect.suspend(() => (engine.at === null ? Effect.void : Effect.asVoid(again(writeStatus(engine.pod, running(engine, engine.at))))))
@@ -134,7 +134,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     }
     engines.set(name, started)
     yield* tellOf(started)
-    // It loads its weights; in time for what happens to engines that start.
+    // It loads its weights, long enough for the faults of starting engines.
     yield* Effect.sleep("400 millis").pipe(
       Effect.andThen(
         Effect.suspend(() => {
@@ -176,11 +176,11 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   return {
     /** Uids of all engine pods that ever had a node. */
     placed,
-    /** Whether engines that start from now on load for ever. */
+    /** Whether engines that start from now on never finish loading. */
     holdStarts: (holds: boolean) => {
       loadsForEver = holds
     },
-    /** Whether the engine still loads, and then is not told of as ready by itself any more: what disturbs it came first. */
+    /** Whether the engine still loads. If so, it does not become ready by itself anymore: the fault came first. */
     takesLoading: (name: string) => {
       const engine = engines.get(name)
       if (engine?.course !== "loads") return false
@@ -200,7 +200,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         if (engine.at !== null) engine.at = { ready: true, restarts, last: { terminated } }
         yield* tellOf(engine)
       }).pipe(Effect.ignore),
-    /** A card of the engine's node fails, which is the node's condition from then on, and its plugin fails the pod. Gives what mends the card. */
+    /** A GPU of the engine's node fails: the node gets a condition, and its device plugin fails the pod. Returns the repair. */
     failForGpu: (name: string) =>
       Effect.gen(function* () {
         const node = (yield* pods.get(name, namespace).pipe(Effect.map(Option.getOrUndefined)))?.spec?.nodeName
@@ -216,7 +216,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         }
         return Effect.orDie(Effect.suspend(() => (sick.delete(node) ? setNode(node, !down.has(node)) : Effect.void)))
       }).pipe(Effect.orDie),
-    /** The node falls silent with its pods, of which Kubernetes takes their readiness back, and comes back after what happens meanwhile. */
+    /** The node and its pods stop responding, and Kubernetes sets the pods to not ready. The node responds again after the given effect. */
     loseNode: (name: string, meanwhile: Effect.Effect<unknown>) =>
       Effect.gen(function* () {
         down.add(name)

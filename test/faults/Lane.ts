@@ -42,7 +42,7 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
 )
 
 const Table = Schema.Struct({ name: Schema.String })
-/** What callers ask here, and what engines answer them. */
+/** The prompt of callers, and the answer of engines. */
 const spoken = ["What does a sea trial show", "hands on deck"] as const
 
 const select = <A>(sql: Context.Context<SqlClient.SqlClient>, rows: Schema.Codec<A, unknown>, statement: string) =>
@@ -51,7 +51,7 @@ const select = <A>(sql: Context.Context<SqlClient.SqlClient>, rows: Schema.Codec
     return yield* Schema.decodeUnknownEffect(rows)(yield* client.unsafe(statement))
   }).pipe(Effect.provideContext(sql), Effect.orDie)
 
-/** A key of another organization, which has nothing to do with what happens. */
+/** A key of another, uninvolved organization. */
 const strangersKey = Effect.gen(function* () {
   const organizations = yield* Organizations
   const keys = yield* ApiKeys
@@ -61,12 +61,13 @@ const strangersKey = Effect.gen(function* () {
 })
 
 /**
- * A whole system: server and gateway as a process of their own, the local cluster with its scheduler and controllers, stand-ins for kubelets and engines, and an operator
- * that sees the cluster through faults and Postgres through a line that can be cut; it is started again whenever it dies.
+ * A complete system: server and gateway in one process, the local cluster with its scheduler and controllers, stand-ins for
+ * kubelets and engines, and an operator behind a faulty API server and an interruptible connection to Postgres. The
+ * operator is started again whenever it dies.
  */
 export const openLane = Effect.suspend(() => openLaneWith({ operates: true }))
 
-/** Without an operator of its own: `state` says how others reach all that one needs. */
+/** The system without an operator. `state` has the addresses that an operator needs. */
 export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonly operates: boolean }) {
   const folder = yield* makeStateFolder
   const product = yield* database("faults")
@@ -146,7 +147,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     Effect.provide(Logger.layer([logger]))
   )
   let lives = 0
-  /** From the death of an operator until all of it had ended, the longest so far: the next one begins then. */
+  /** The longest time from the death of an operator until it had ended completely, when the next one begins. */
   let longestEndMillis = 0
   yield* Effect.gen(function* () {
     while (operates) {
@@ -175,7 +176,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   )
   if (operates) yield* ready
   return {
-    /** Ends once an operator is at work. */
+    /** Ends when an operator runs. */
     ready,
     folder,
     state,
@@ -183,16 +184,16 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     cluster,
     product,
     caller,
-    /** Of another organization. */
+    /** A caller of another organization. */
     stranger,
     faults,
     kube,
     kubelet,
     line,
     lives: () => lives,
-    /** The last of what the operator said. */
+    /** The operator's last log lines. */
     operatorLines: () => operatorLines.join("\n"),
-    /** What failed here, with the operator's very last words before the reason: of a long output that may be all that anybody sees. */
+    /** A failure with the operator's last log lines before the reason, because only the end of a long output may be visible. */
     failure: (name: string, cause: Cause.Cause<unknown>) =>
       [
         `${name}, ${lives} lives of the operator, the longest end took ${Math.round(longestEndMillis)} ms`,
@@ -200,9 +201,9 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         Cause.pretty(cause)
       ].join("\n"),
     deaths,
-    /** As an administrator does it. */
+    /** Runs a command of administration. */
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),
-    /** Lines of the programs' logs that hold what nobody may keep, and the tables of Postgres that do. */
+    /** Log lines and tables of Postgres that contain prompts or secrets. */
     leaks: Effect.gen(function* () {
       const tables = yield* select(
         sql,
@@ -224,9 +225,9 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
           .filter((line) => secrets.some((secret) => line.includes(secret)))
       ]
     }),
-    /** What Postgres holds. */
+    /** The rows of a statement. */
     select: <A>(rows: Schema.Codec<A, unknown>, statement: string) => select(sql, rows, statement),
-    /** Nobody knows any more which weights are there: the next run has a download, which finds them. */
+    /** Deletes the records of stored weights, so that the next run has a download, which finds them. */
     forgetWeights: Effect.asVoid(select(sql, Schema.Array(Schema.Unknown), "DELETE FROM stored_weights")),
     /** All runs so far. */
     runs: Effect.map(select(sql, Schema.Array(Schema.Struct({ id: Schema.String })), "SELECT id FROM deployments"), (rows) => rows.map(({ id }) => id)),

@@ -20,7 +20,7 @@ const stream = (response: ServerResponse) => {
   next()
 }
 
-/** An engine that computes nothing: it answers every question alike, whole or as a stream that takes a moment. Ends politely: what is under way first. */
+/** An engine that computes nothing: it gives every request the same answer, at once or as a short stream. Requests in progress finish before it ends. */
 export const startEngine = (host: string, port: number): Promise<Server> =>
   new Promise((resolve, reject) => {
     const server = createServer((request, response) => {
@@ -44,10 +44,10 @@ export const startEngine = (host: string, port: number): Promise<Server> =>
     server.listen(port, host, () => resolve(server))
   })
 
-/** Ends once every request under way was answered, ten seconds later at the latest. */
+/** Ends when every request in progress is answered, after ten seconds at most. */
 export const stopEngine = (server: Server): Promise<void> =>
   new Promise((resolve) => {
-    // A connection that is busy now is kept alive once it has answered, by whoever asked, for a minute.
+    // Callers keep a busy connection alive for a minute after its answer.
     const idle = setInterval(() => server.closeIdleConnections(), 20)
     const late = setTimeout(() => server.closeAllConnections(), 10_000)
     server.close(() => {

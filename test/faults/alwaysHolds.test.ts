@@ -14,7 +14,7 @@ it.live("each violated invariant is reported", () =>
     const change = (statement: string) => lane.select(Schema.Array(Schema.Unknown), statement)
     const holds = (seen = lane, given: ReadonlyArray<{ readonly id: string }> = answers) =>
       Effect.map(Effect.exit(alwaysHolds(seen, [run], given)), Exit.isSuccess)
-    /** Whether it holds before, while the records are as one statement leaves them, and after another. */
+    /** Whether the invariant holds before a statement, after it, and after the statement that reverts it. */
     const meanwhile = Effect.fnUntraced(function* (what: string, statement: string, back: string) {
       assert.isTrue(yield* holds(), `before: ${what}`)
       yield* change(statement)

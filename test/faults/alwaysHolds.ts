@@ -15,7 +15,7 @@ const requests = `
   SELECT q.id, q.state, q.status_code AS status, (SELECT count(*) FROM receipts r WHERE r.org_id = q.org_id AND r.request_id = q.id)::int AS receipts
   FROM requests q`
 
-/** Revisions that have served without having been tried, and receipts of what nobody tried or of another revision's figures. */
+/** Revisions that served without a trial, and receipts of untried revisions or with another revision's figures. */
 const untried = `
   SELECT id FROM revisions WHERE status <> 'draft' AND (checks IS NULL OR measured IS NULL OR benchmark IS NULL OR verification IS NULL OR engine_image IS NULL)
   UNION ALL
@@ -27,9 +27,9 @@ const Page = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
 const records = new WeakMap<Lane, Map<string, string>>()
 
 /**
- * What must always hold (docs/explanation/architecture.md), of the six what records can tell once faults are over: finished runs are as they were (2), another organization sees none of
- * them (3), nothing that was said or is secret was kept or logged (4), every request ended once (5), and what served was tried (6). That what serves goes on serving (1) is
- * for who asks throughout; these are the answers they had.
+ * The invariants of docs/explanation/architecture.md that records show after the faults: finished runs do not change (2),
+ * another organization sees none of them (3), no prompt or secret was stored or logged (4), every request ended once (5),
+ * and every serving revision was tried (6). `answers` are those of the client that tests invariant 1.
  */
 export const alwaysHolds = Effect.fnUntraced(function* (lane: Lane, runs: ReadonlyArray<string>, answers: ReadonlyArray<{ readonly id: string }>) {
   const { select, stranger } = lane

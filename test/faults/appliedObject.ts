@@ -4,7 +4,7 @@ import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { type Lane, namespace, source } from "./Lane.ts"
 
-/** Applies a ModelDeployment of that name, as with kubectl; with another context it is an edit. */
+/** Applies a ModelDeployment with this name, as kubectl does. Another context is an edit. */
 export const applyObject = ({ kube }: Lane, name: string, maxContext: number) =>
   patiently(
     kube.apply(ModelDeployment, {

@@ -5,7 +5,7 @@ import { decodeId } from "./expectedEnd.ts"
 import type { FaultRates } from "./FaultyServer.ts"
 import { type Lane, namespace } from "./Lane.ts"
 
-/** Rates of a schedule's own: half of the faults do not appear at all. */
+/** The rates of one schedule: half of the faults do not occur. */
 export const someRates = (draw: Draw): FaultRates => {
   const rate = (most: number) => (draw.chance(0.5) ? draw.between(0, most) : 0)
   return {
@@ -29,10 +29,10 @@ export interface Disturbed {
   readonly object: string
 }
 
-/** Something that goes wrong around a run. */
+/** A fault during a run. */
 interface Disturbance {
   readonly name: string
-  /** Of an object that somebody applied it is no fault but a wish. */
+  /** For an applied object this is a request of its owner, not a fault. */
   readonly deletes?: boolean
   readonly happen: (lane: Lane, what: Disturbed, draw: Draw) => Effect.Effect<unknown>
 }
@@ -41,11 +41,11 @@ const pause = (draw: Draw, most: number) => Effect.sleep(draw.between(0, most))
 const podOf = (run: string) => enginePodName(decodeId(run))
 const quietly = <A, E>(effect: Effect.Effect<A, E>) => Effect.ignore(effect)
 
-/** Only before the trial: an engine that serves alone and dies is missed by who asks, whatever an operator does. */
+/** Only before the trial: if the only serving engine dies, requests fail, and no operator can prevent that. */
 const untilTrial = (lane: Lane, run: string, disturb: Effect.Effect<unknown>) =>
   Effect.gen(function* () {
     const { status } = yield* lane.caller.deployment(run)
-    // The trial of a stand-in takes a moment: what was booting when it was asked may serve by now.
+    // The trial of a stand-in takes a moment: a run that was booting at the time of the request may serve now.
     if (["provisioning", "booting"].includes(status) && lane.kubelet.takesLoading(podOf(run))) yield* disturb
   })
 

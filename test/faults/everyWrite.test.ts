@@ -10,9 +10,9 @@ const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
 const lanes = Number(process.env.SEATRIAL_FAULT_LANES ?? 4)
 /** Writes between two deaths of one story; 0: each story has one death. */
 const every = Number(process.env.SEATRIAL_FAULT_EVERY ?? 16)
-/** More than any story has without a death. */
+/** More writes than any story has without a death. */
 const most = 200
-/** A seed is over once so many of its stories in a row ended before the write at which their operator was to die: how many there are varies a little. */
+/** A seed ends after this many stories in a row that ended before the write of the death, because the number of writes varies. */
 const enough = 3
 
 it.live(
@@ -26,7 +26,7 @@ it.live(
           play: (lane: Lane, serving: Serving) => playGeneralDeath(lane, serving, what, afterWrite)
         }))
       )
-      // All stories of one write after those of the write before, so that each kind of story comes early.
+      // The stories are ordered by write, so that each kind of story comes early.
       const ofRuns = Array.from({ length: every === 0 ? most : every }, (_, which) => which + 1).flatMap((at) =>
         Array.from({ length: seeds }, (_, which) => first + which).flatMap((seed) =>
           [false, true].map((afterWrite) => {
@@ -54,7 +54,7 @@ it.live(
           if (Exit.isFailure(exit)) {
             failed.push(opened.failure(name, exit.cause))
             yield* Effect.logError(`${name}\n${opened.operatorLines()}`, exit.cause)
-            // What follows on this lane would only tell of the same again.
+            // Later failures on this lane would have the same cause.
             return
           }
           played++

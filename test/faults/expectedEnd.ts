@@ -12,8 +12,8 @@ const Hold = Schema.Struct({ pod_uid: Schema.String, deployment_id: Schema.Strin
 const holds = "SELECT pod_uid, deployment_id, released_at IS NOT NULL AS released FROM gpu_holds ORDER BY pod_uid"
 
 /**
- * Whether all that is left of a lane's faults is right: one engine, that of `run`, is there and known to the gateways (null: none), with its budget and its open hold; no
- * other object of any run is left over; and every engine pod that ever had GPUs is counted once.
+ * Waits for the expected end of a lane: only the engine of `run` exists (null: none), gateways know it, it has its disruption
+ * budget and an open GPU hold, no other object of a run remains, and every engine pod that had GPUs is counted once.
  */
 export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | null) {
   const { kube } = lane
@@ -37,7 +37,7 @@ export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | nu
   )
 })
 
-/** The custom resource of a run shows its end, or is gone where somebody deleted it after that: the record of a run that is over is not forced back on anybody. */
+/** Waits until the custom resource of a run shows its end, or is gone because it was deleted afterwards. The operator does not create it again. */
 export const showsEnd = Effect.fnUntraced(function* ({ kube }: Lane, id: string, status: string, serves: boolean) {
   const phase = Effect.map(patiently(kube.get(ModelDeployment, objectName(decodeId(id)), namespace)), (found) =>
     found._tag === "Some" ? found.value.status?.phase : serves ? undefined : status

@@ -12,7 +12,7 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
   Layer.provideMerge([Database.layerOperator, Ids.layer])
 )
 
-// The operator as its own program runs it, but for the trial.
+// The operator program with a stand-in for the trial.
 Operator.layerWith(() => standInTrial).pipe(
   Layer.provide([layerStore, Hub.layer, layerKubeClient({ kubeconfig: Config.String("KUBECONFIG") })]),
   Layer.provide(Logger.layer([Logger.consoleJson])),

@@ -11,7 +11,7 @@ import { serveFirst } from "./serveFirst.ts"
 
 const outage = `${Number(process.env.SEATRIAL_FAULT_OUTAGE_SECONDS ?? 60)} seconds` as const
 
-/** In the middle of a roll-out something is away from the operator. The roll-out ends as if it had not been, and who asks is always answered. */
+/** The operator loses a dependency in the middle of a roll-out. The roll-out ends as usual, and every request is answered. */
 const awayInRollOut = (set: (lane: Lane, away: boolean) => void) =>
   Effect.gen(function* () {
     const lane = yield* openLane
@@ -32,7 +32,7 @@ const awayInRollOut = (set: (lane: Lane, away: boolean) => void) =>
     assert.isAbove((yield* stop).length, 0)
   }).pipe(Effect.scoped)
 
-/** What takes an engine away that serves alone is missed by who asks; its replacement is published as soon as it is ready, and its GPUs are counted once. */
+/** If the only serving engine is lost, requests fail until its replacement is ready and published. Its GPUs are counted once. */
 const lossesWhileServing = Effect.gen(function* () {
   const lane = yield* openLane
   const { kubelet } = lane

@@ -19,12 +19,12 @@ export interface Death {
   readonly every: number
 }
 
-/** Of an id: what is in the names of its objects too. */
+/** The part of an id that is also in the names of its objects. */
 const within = (id: string) => id.slice(id.indexOf("_") + 1)
 
 let played = 0
 
-/** What happens while operators die. Gives every run that it made. */
+/** The actions while operators die. Returns every run that they created. */
 type Story = (lane: Lane, serving: Serving, context: number, name: string) => Effect.Effect<ReadonlyArray<string>>
 
 const rollOut: Story = (lane, serving, context) =>
@@ -38,7 +38,7 @@ const rollOut: Story = (lane, serving, context) =>
     return [earlier, id]
   })
 
-/** Applied, edited while it serves, and deleted: once it serves again, or in the middle of that. */
+/** An object is applied, edited while it serves, and deleted, either when it serves again or before. */
 const applied =
   (inTheMiddle: boolean): Story =>
   (lane, _, context, name) =>
@@ -61,17 +61,17 @@ const stories = [
   ["applied, edited, and deleted in the roll-out", applied(true)]
 ] as const
 
-/** One story of a lane, in which operators die. A client asks for what the lane serves throughout. Gives the writes at which they did. */
+/** Plays one story in which operators die, while a client sends requests to the lane's model. Returns the writes at which they died. */
 export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, { at, every, afterWrite, seed }: Death) {
   const { deaths, faults } = lane
   const [what, story] = stories[(seed - 1) % stories.length] ?? stories[0]
   const number = ++played
   const name = `m-${number}`
   const context = 128 + (number % 880)
-  // Else no later run than the lane's first would have a download.
+  // Otherwise only the first run of the lane would have a download.
   if (number % 3 !== 0) yield* lane.forgetWeights
   const earlier = (yield* lane.runs).filter((id) => id !== serving.run || story !== rollOut).map(within)
-  // The first seed of each story meets no other faults: what its writes are is known exactly.
+  // The first seed of each story has no other faults, so that its writes are always the same.
   const rates = someRates(drawsOf(seed))
   const few = seed <= stories.length ? noFaults : { ...rates, gone: rates.gone / 3, dropped: rates.dropped / 3 }
   const stop = yield* keepAsking(lane.caller, serving.model)

@@ -10,16 +10,16 @@ import { settled } from "./expectedEnd.ts"
 import type { Lane } from "./Lane.ts"
 import type { Serving } from "./serveFirst.ts"
 
-/** Writes that are about no run. */
+/** Writes that belong to no run. */
 export const generalWrites = ["HostClasses.replaceAll", "GpuHolds.recordObservation"] as const
 
 const Price = Schema.Tuple([Schema.Struct({ price: Schema.String })])
-/** No row until somebody has looked for the first time. */
+/** There is no row before the first observation. */
 const StepResult = Schema.Array(Schema.Struct({ at: Schema.Finite }))
 
 let price = 100_000
 
-/** A roll-out while a host class changes its price, in which the operator dies at its next write of that kind: what it was to write is written by the next one. */
+/** A roll-out during a price change of a host class. The operator dies at its next write of this kind, and the next operator writes the same. */
 export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, what: (typeof generalWrites)[number], afterWrite: boolean) {
   const { caller, deaths, kube } = lane
   const observedAt = Effect.map(lane.select(StepResult, "SELECT extract(epoch FROM seen_at)::float8 * 1000 AS at FROM gpu_looks"), ([row]) => row?.at ?? 0)

@@ -14,14 +14,14 @@ import { noFaults } from "./FaultyServer.ts"
 import { type Lane, namespace, source } from "./Lane.ts"
 import type { Serving } from "./serveFirst.ts"
 
-/** What somebody does in a schedule. */
+/** The user's actions in a schedule. */
 interface Play {
   readonly disturbed: Disturbed
-  /** Whether the object is somebody's own. */
+  /** Whether a user applied the object. */
   readonly applied: boolean
-  /** What is done to it meanwhile. */
+  /** The user's action during the run. */
   readonly meanwhile: Effect.Effect<unknown>
-  /** Once no fault comes any more: every run that was made, of which those of the model that serves have to be shown with their end. */
+  /** After the last fault: every created run, and whether the objects of these runs remain and must show their end. */
   readonly over: Effect.Effect<{ readonly ids: ReadonlyArray<string>; readonly staysListed: boolean }>
   readonly right: ReadonlyArray<string>
 }
@@ -31,7 +31,7 @@ const contextOf = (seed: number) => 256 + ((seed * 2) % 700)
 const hostClass = "sim-small"
 const byApi = (run: string) => ({ run, object: objectName(decodeId(run)) })
 
-/** Runs of the model that serves. */
+/** Runs of the serving model. */
 const rollOut =
   (also: "" | "cancel" | "another"): Action =>
   ({ caller }, { modelId }, seed, draw) =>
@@ -53,7 +53,7 @@ const rollOut =
       }
     })
 
-/** An object applied beside, edited and deleted, the latter at any moment or once it serves. */
+/** A second object that is applied, edited and deleted, at any moment or after it serves. */
 const applied: Action = (lane, _, seed, draw) =>
   Effect.gen(function* () {
     const name = `s-${seed}`
@@ -85,7 +85,7 @@ const applied: Action = (lane, _, seed, draw) =>
     }
   })
 
-/** A model beside, that an administrator deletes at any moment or once it serves. */
+/** A second model that an administrator deletes, at any moment or after it serves. */
 const deleted: Action = (lane, _, seed, draw) =>
   Effect.gen(function* () {
     const [waits, after] = [draw.chance(0.5), draw.between(0, 4_000)]
@@ -119,11 +119,11 @@ const actions = [
 ] as const
 
 /**
- * One schedule of faults over a roll-out, an applied object or a deleted model: everything about it follows from the seed, but for how fast this machine is. A client asks
- * for the model that serves throughout. Gives what was done, for a report.
+ * Plays one schedule of faults over a roll-out, an applied object or a deleted model, while a client sends requests to the
+ * serving model. Everything except the speed of the machine follows from the seed. Returns the actions, for a report.
  */
 export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Serving, seed: number) {
-  // Else no later run than the lane's first would have a download.
+  // Otherwise only the first run of the lane would have a download.
   if (seed % 2 === 0) yield* lane.forgetWeights
   const draw = drawsOf(seed)
   const { caller, faults } = lane

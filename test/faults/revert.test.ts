@@ -22,7 +22,7 @@ const boots = (lane: Lane, run: string) =>
     assert.isDefined(yield* engineOf(lane, run))
   })
 
-/** What has to be once `third` went back to what `first` serves, while `second` booted: nothing has happened to what serves, and nothing else is left. */
+/** The expected state after `third` returned to the revision of `first` while `second` booted: the serving engine is unchanged, and nothing else remains. */
 const wentBack = Effect.fnUntraced(function* (lane: Lane, [first, second, third]: readonly [string, string, string]) {
   const runs = yield* Effect.forEach([first, second, third], lane.caller.deployment)
   for (const run of runs) inOrder(run)
@@ -35,7 +35,7 @@ const wentBack = Effect.fnUntraced(function* (lane: Lane, [first, second, third]
     ]
   )
   assert.strictEqual(runs[2]?.revision_id, runs[0]?.revision_id)
-  // Nothing was fetched, started or tried for it.
+  // The run downloaded, started and tried nothing.
   assert.deepStrictEqual(
     runs[2]?.phases.map(({ status }) => status),
     ["screening", "activating", "activated"]
@@ -43,7 +43,7 @@ const wentBack = Effect.fnUntraced(function* (lane: Lane, [first, second, third]
   yield* settled(lane, first)
 })
 
-/** An object that was applied is edited, and edited back. With `every`, the operator dies at every so manieth write meanwhile. */
+/** An applied object is edited and reverted. With `every`, the operator dies at each of this many writes. */
 const edited = (lane: Lane, name: string, every: number) =>
   Effect.gen(function* () {
     const { deaths, kubelet } = lane
@@ -70,7 +70,7 @@ const edited = (lane: Lane, name: string, every: number) =>
     yield* eventually("the engine of what was deleted goes", engineOf(lane, first), (uid) => uid === undefined)
   }).pipe(Effect.scoped)
 
-/** The same through the API, where the run that is not wanted any more is cancelled by who does not want it. */
+/** The same through the API: the caller cancels the run that is no longer needed. */
 const cancelled = (lane: Lane) =>
   Effect.gen(function* () {
     const { caller, kubelet } = lane

@@ -19,7 +19,7 @@ const lane = (which: number) =>
       else {
         failed.push(opened.failure(`seed ${seed}`, exit.cause))
         yield* Effect.logError(`seed ${seed}\n${opened.operatorLines()}`, exit.cause)
-        // What follows would only tell of the same again.
+        // Later failures would have the same cause.
         break
       }
     }

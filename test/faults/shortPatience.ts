@@ -1,5 +1,5 @@
 import { vi } from "vitest"
 
-// As many schedules as there are would each wait for ten seconds only for an engine to drain: here the gateways hear of a withdrawal within milliseconds, on a busy
-// machine too within three seconds.
+// An engine drains for ten seconds, which is too long for many schedules. Here gateways notice a withdrawal within
+// milliseconds, on a busy machine within three seconds.
 vi.mock("../../packages/operator/src/limits.ts", async (load) => ({ ...(await load<object>()), drainTime: 3_000, drainInterval: 200 }))

@@ -8,7 +8,7 @@ const namespace = "seatrial"
 const untilRecorded = <A>(write: Effect.Effect<A>) =>
   Effect.sandbox(write).pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.catch(Effect.failCause), Effect.asVoid)
 
-/** The repository is read for real; of the trial, which no stand-in engine could pass, only the record is made. */
+/** Reads the repository as usual. Only records the trial as passed, because no stand-in engine could pass it. */
 export const standInTrial: StartWork = (gathered, seen, kind) => {
   if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
   const { engineRun, id, orgId } = gathered.run

@@ -16,12 +16,12 @@ import { serveFirst } from "./serveFirst.ts"
 
 const changes = Number(process.env.SEATRIAL_FAULT_LEASES ?? 2)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
-/** Long enough not to be lost by a machine that is busy. */
+/** Long enough that a busy machine does not lose the lease. */
 const leaseSeconds = 12
 
 const watched = ["deployments", "deployment_phases", "revisions", "models", "endpoints", "gpu_holds", "gpu_looks", "host_classes", "outbox"]
 
-/** From now on Postgres itself keeps who changed which rows. */
+/** Lets Postgres record who changes which rows. */
 const recordWrites = Effect.fnUntraced(function* (lane: Lane) {
   const run = (statement: string) => lane.select(Schema.Unknown, statement)
   yield* run("CREATE TABLE fault_writes (who text NOT NULL, what text NOT NULL, at timestamptz NOT NULL)")
@@ -30,7 +30,7 @@ const recordWrites = Effect.fnUntraced(function* (lane: Lane) {
   for (const table of watched) yield* run(`CREATE TRIGGER fault_write AFTER INSERT OR UPDATE OR DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION fault_write()`)
 })
 
-/** An operator as a process of its own, whose requests to the API server are heard and can be cut. */
+/** An operator in its own process, whose requests to the API server are recorded and can be cut. */
 const startOperator = Effect.fnUntraced(function* (lane: Lane, name: string) {
   const heard: Array<{ readonly at: number; readonly what: string }> = []
   let identity = ""
@@ -58,7 +58,7 @@ const startOperator = Effect.fnUntraced(function* (lane: Lane, name: string) {
     line,
     heard,
     program,
-    /** As which it has written the lease. */
+    /** The identity with which it has written the lease. */
     identity: () => identity
   }
 })
