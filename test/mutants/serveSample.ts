@@ -23,10 +23,12 @@ interface Serving {
   /** Files of an adapter that it serves as `adapter`. */
   readonly adapter?: Files
   readonly cardBytes?: number
+  /** Default: the longest that the files name. */
+  readonly maxContext?: number
 }
 
 /** Runs a reference engine with the given files and fault in this process until the scope closes. */
-export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFiles("tiny-chat"), mutant }: Serving) =>
+export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFiles("tiny-chat"), maxContext, mutant }: Serving) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const directory = mkdtempSync(join(tmpdir(), "seatrial-mutant-"))
@@ -39,6 +41,7 @@ export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFil
         "--served-model-name=m",
         `--gpu-memory-bytes=${cardBytes}`,
         "--enable-prompt-tokens-details",
+        ...(maxContext === undefined ? [] : [`--max-model-len=${maxContext}`]),
         ...(adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapted}`])
       ]
       const { close: closeEngine, url } = await serveEngine(words, mutant === undefined ? null : faultNamed(mutant))

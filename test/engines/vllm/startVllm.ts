@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable } from "node:stream"
+import type { RepositoryFacts } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles, writeTrained } from "@seatrial/reference-engine/sample"
 import { Effect, Schedule } from "effect"
@@ -15,31 +16,35 @@ import { installVllm, version } from "./installVllm.ts"
 const card = { gpu_pool: "H100-80GB", gpu_count: 1, gpu_memory_bytes: 80 * 2 ** 30 }
 const maxContext = 1_024
 
-/** The adapter, and the settings of a deployment of a sample model on it. */
-export const deployed = (name: TrainedName) => {
+/** The adapter, and the settings of a deployment on it of the model with these facts. */
+export const deployedOf = (facts: RepositoryFacts) => {
   const engine = engineFor("vllm")
   if (engine === undefined) throw new Error("there is no adapter for vLLM")
-  const facts = factsOf(name, trainedFiles(name))
   const engine_flags = engine.chosenFlags?.({ config: facts.config, flags: {}, card, maxContext }, facts) ?? {}
   return { engine, facts, settings: { runtime: "vllm", host_class: "processor", max_context: maxContext, kv_cache_dtype: "auto", engine_flags } as const }
 }
+
+/** The same for a sample model. */
+export const deployed = (name: TrainedName) => deployedOf(factsOf(name, trainedFiles(name)))
 
 /** Additional arguments for a CPU: no compilation, and a cache for three requests of the maximum length. */
 const ofProcessors = ["--enforce-eager", "--block-size=32", "--num-gpu-blocks-override=96"]
 const ofProcessorsToo = { VLLM_CPU_KVCACHE_SPACE: "1", VLLM_CPU_OMP_THREADS_BIND: "nobind", VLLM_NO_USAGE_STATS: "1", HF_HUB_OFFLINE: "1" }
 
 interface Starting {
-  /** The files to serve. Default: the files of the model. */
-  readonly files?: Files
+  /** The files to serve. */
+  readonly files: Files
   /** An adapter that it also serves, as `adapter`. */
   readonly adapter?: TrainedName
   readonly servedName?: string
 }
 
-/** Runs vLLM with a sample model and the arguments of the adapter until the scope closes. */
-export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapter, files = trainedFiles(name), servedName = "m" }: Starting = {}) {
+/** Runs vLLM with the arguments of the adapter until the scope closes. */
+export const serveVllm = Effect.fnUntraced(function* (
+  { engine, facts, settings }: ReturnType<typeof deployedOf>,
+  { adapter, files, servedName = "m" }: Starting
+) {
   const program = installVllm()
-  const { engine, facts, settings } = deployed(name)
   const folder = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-vllm-"))),
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
@@ -84,3 +89,6 @@ export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapt
   const served: Served = { url, version, files }
   return { ...served, log: () => output }
 })
+
+/** The same with a sample model, by default with its own files. */
+export const startVllm = (name: TrainedName, starting: Partial<Starting> = {}) => serveVllm(deployed(name), { files: trainedFiles(name), ...starting })
