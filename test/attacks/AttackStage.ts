@@ -86,7 +86,7 @@ const decodeReport = Schema.decodeUnknownSync(Schema.fromJsonString(HonestReport
 /** Requests of the honest client a second. */
 const perSecond = 25
 
-/** Gateways and an engine as processes of their own on a database of their own, and two organizations; `prepare` runs before the gateways start. */
+/** Gateways and an engine as separate processes with a separate database, and two organizations; `prepare` runs before the gateways start. */
 export const openStage = Effect.fnUntraced(function* <E, R>(
   gatewayCount: number,
   settings: Readonly<Record<string, string>>,

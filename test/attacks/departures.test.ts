@@ -14,7 +14,7 @@ const latest = 50
 /** Tokens of each prompt, as the engine reports them; at the stage's prices each costs a micro-dollar. */
 const promptTokens = 10
 
-/** Sends requests, each second one streamed, and leaves each at a moment of its own. */
+/** Sends requests, each second one streamed, and disconnects from each at a different moment. */
 const leave = Effect.fnUntraced(function* (stage: AttackStage, index: number) {
   for (let count = 0; count < 10_000; count++) {
     const body = { model: stage.model, stream: (count + index) % 2 === 0, messages: [{ role: "user", content: `a prompt to be cached ${index}` }] }

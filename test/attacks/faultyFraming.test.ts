@@ -5,7 +5,7 @@ import { openConnection } from "./sendRequest.ts"
 
 const smuggled = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
 
-/** Each is followed by a request that a proxy in front may take for the start of its own. */
+/** Each is followed by a request that a proxy in front may take for the start of another one. */
 const requests = [
   `POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
   `BREW /v1/chat/completions HTTP/1.1\r\nHost: a\r\n\r\n${smuggled}`,
@@ -25,6 +25,6 @@ attack({
       })
       yield* Effect.sleep("30 millis")
     }),
-  // What is behind them would be answered with 401.
+  // A request after them would be answered with 401.
   verify: ({ answers }) => Effect.sync(() => assert.deepStrictEqual([...answers.keys()].filter((answer) => answer !== "closed").sort(), ["400", "501"]))
 })

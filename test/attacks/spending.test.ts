@@ -68,7 +68,7 @@ it.live("64 clients on two gateways, one of which is killed, spend no more than 
       const [day] = yield* billing.allowances(OrgId.make(stage.attacker.orgId))
       return { committed: Number(Schema.decodeUnknownSync(Sum)(rows)[0].spent), counted: Number(day?.spent) }
     }).pipe(Effect.provide(Billing.layerSql), Effect.provide(store))
-    // The sums are those of the records, to the micro-dollar, although a gateway was killed between them.
+    // The sums equal the records, to the micro-dollar, although a gateway was killed between them.
     assert.strictEqual(counted, committed)
     assert.isAtLeast(committed, allowed)
     assert.isBelow(committed, allowed + clients * cost)

@@ -14,7 +14,7 @@ export interface Program {
   readonly kill: Effect.Effect<void>
 }
 
-/** Runs a program of TypeScript as a process of its own, until the scope closes. */
+/** Runs a TypeScript program as a separate process until the scope closes. */
 export const startProgram = (path: string, env: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const lines = yield* Queue.unbounded<string>()

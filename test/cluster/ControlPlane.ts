@@ -16,7 +16,7 @@ export type ProgramFlags = Partial<Readonly<Record<Program, ReadonlyArray<string
 
 type Program = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler"
 
-/** A real Kubernetes control plane on loopback, without containers: nodes are whoever registers as one. */
+/** A real Kubernetes control plane on loopback, without containers. Any client can register a node. */
 export interface ControlPlane {
   /** An administrator's kubeconfig. */
   readonly kubeconfig: string
@@ -27,15 +27,15 @@ export interface ControlPlane {
   readonly directory: string
   /** Kills a program at once, as a machine that fails does. */
   readonly kill: (program: Program) => Effect.Effect<void>
-  /** Starts a program that was killed; its data is where it was. */
+  /** Starts a killed program again with its old data. */
   readonly start: (program: Program) => Effect.Effect<void>
-  /** What one of the programs built beside it (`kubectl`, `helm`) prints; fails with what it says on standard error. */
+  /** The output of `kubectl` or `helm`, built with it. Fails with the program's standard error. */
   readonly command: (
     name: "kubectl" | "helm",
     args: ReadonlyArray<string>,
     options?: { readonly input?: string; readonly kubeconfig?: string }
   ) => Effect.Effect<string, ControlPlaneError>
-  /** A certificate of its own and key, for a kubelet's endpoint. */
+  /** A certificate and key for a kubelet's endpoint. */
   readonly tls: { readonly cert: string; readonly key: string }
   /** Writes a kubeconfig for a bearer token, such as one of a ServiceAccount; its path. */
   readonly kubeconfigFor: (name: string, token: string) => Effect.Effect<string>
@@ -75,7 +75,7 @@ const waitForEnd = (child: ChildProcess) =>
     child.once("exit", () => resume(Effect.void))
   })
 
-/** Starts the control plane in a folder of its own, with more flags for its programs; it ends with the scope. RBAC is on. */
+/** Starts the control plane in a new folder, with additional flags for its programs. It ends with the scope. RBAC is on. */
 export const startControlPlane = Effect.fnUntraced(function* (
   directory: string,
   flags: ProgramFlags = {}

@@ -9,7 +9,7 @@ import { type AuditEntry, credentialOf, followAudit, isWrite } from "./auditLog.
 import { type RealCluster, startRealCluster } from "./RealCluster.ts"
 import { startProduct } from "./startProduct.ts"
 
-/** A short lease follows a death soon. One that a rival waits for is long enough not to be lost by a machine that is busy. */
+/** A short lease ends soon after a death. A contested lease is long enough that a busy machine does not lose it. */
 const leaseSeconds = (seconds: 3 | 12) => ({ OPERATOR_LEASE_SECONDS: String(seconds) })
 
 /** A model that serves on a real control plane, and everything that may fail around it. */
@@ -30,7 +30,7 @@ export interface FaultStage {
   readonly audit: Effect.Effect<ReadonlyArray<AuditEntry>>
   /** Goes on once operators have written so many more objects. */
   readonly afterWrites: (count: number) => Effect.Effect<void>
-  /** From when Postgres is killed until the API and the gateway answer again; who asks then may be refused. */
+  /** The times from the end of Postgres until the API and the gateway answer again, in which requests may fail. */
   readonly outages: Array<{ readonly from: number; to: number }>
 }
 

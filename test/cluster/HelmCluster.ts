@@ -48,7 +48,7 @@ export const hostClass = (name = "sim-small", more: Readonly<Record<string, unkn
 export interface HelmClusterOptions {
   /** Whether the nodes can run the chart's own Postgres; then claims are bound for pods only. */
   readonly embedded?: boolean
-  /** Statements of the migrations that images of these tags have beside those of the product. */
+  /** Statements of additional migrations in the images of these tags. */
   readonly migrations?: Readonly<Record<string, ReadonlyArray<string>>>
   /** What the hub has; the sample model where absent. */
   readonly repositories?: ReadonlyArray<SampleRepository>
@@ -69,7 +69,7 @@ export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false,
   }
   const [plane, programs] = yield* Effect.all([startControlPlane(join(directory, "plane"), flags), builtImage], { concurrency: 2 })
   const { command } = plane
-  // That of the chart's own Postgres, whose pod listens on the machine's address.
+  // The address of the chart's own Postgres, whose pod listens on the machine's address.
   const host = `${plane.network}.0.1`
   const database = embedded ? `postgres://seatrial:${password}@${host}:5432/seatrial` : Redacted.value(yield* makeEmptyDatabase(inject("postgres")))
   const product = embedded ? yield* withName(programs, join(directory, "names"), "seatrial-postgres", host) : programs

@@ -13,7 +13,7 @@ import { takeNetwork } from "./takeNetwork.ts"
 const root = join(import.meta.dirname, "../..")
 const namespace = "seatrial"
 
-/** What the nodes tell of the engine's image. */
+/** The engine's image as the nodes report it. */
 export const engineDigest = `sha256:${"5".repeat(64)}`
 
 /** What the product's images hold, as this checkout has it. */
@@ -39,7 +39,7 @@ const weightsClaim = {
 const list = (...items: ReadonlyArray<unknown>) => JSON.stringify({ apiVersion: "v1", kind: "List", items })
 
 const Token = Schema.fromJsonString(Schema.Struct({ jti: Schema.String }))
-/** How the API server's audit log names whoever comes with a token. */
+/** The user name of a token in the API server's audit log. */
 const credentialOf = (token: string) => {
   const claims = Buffer.from(token.split(".")[1] ?? "", "base64url").toString()
   return `JTI=${Schema.decodeUnknownSync(Token)(claims).jti}`
@@ -69,7 +69,7 @@ export const startRealCluster = Effect.gen(function* () {
     kube,
     /** Of the API server: what the operators asked of it. */
     audit: audit.path,
-    /** A kubeconfig with the operator's own ServiceAccount and no more, and the name of its token in the audit log. */
+    /** A kubeconfig with only the operator's ServiceAccount, and the name of its token in the audit log. */
     operatorAccount: Effect.fnUntraced(function* (name = "operator") {
       const token = (yield* command("kubectl", ["create", "token", "seatrial-operator", `--namespace=${namespace}`, "--duration=2h"])).trim()
       return { kubeconfig: yield* kubeconfigFor(name, token), credential: credentialOf(token) }

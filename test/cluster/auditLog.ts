@@ -42,7 +42,7 @@ const Entry = Schema.fromJsonString(
 export type AuditEntry = typeof Entry.Type
 const decode = Schema.decodeUnknownSync(Entry)
 const decodeWhole = Schema.decodeUnknownOption(Entry)
-/** A line; where a killed server left half of one before it, that without the half. */
+/** A line, without the incomplete line that a killed server may have left before it. */
 const readEntry = (line: string): AuditEntry => Option.getOrElse(decodeWhole(line), () => decode(line.slice(line.lastIndexOf('{"kind":"Event"'))))
 
 const credentialId = "authentication.kubernetes.io/credential-id"

@@ -45,7 +45,7 @@ const build = (folder: string) =>
             // Every source keeps its own place: the target is `./` or the folder's own name.
             if (target !== "./" && !file.startsWith(`${target}/`)) throw new Error(`COPY to ${target} is not known here`)
             await cp(join(root, file), join(folder, file)).catch((cause: NodeJS.ErrnoException) => {
-              // One that is deleted in the working tree, and in the index still.
+              // A file that is deleted in the working tree, but still in the index.
               if (cause.code !== "ENOENT") throw cause
             })
           }

@@ -100,7 +100,7 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const samples = yield* Effect.promise(() => readdir(join(root, "k8s/samples")))
       assert.isAbove(samples.length, 2)
       for (const path of ["k8s/rbac.yaml", "k8s/crds", "k8s/deletion-guards.yaml", ...samples.map((file) => `k8s/samples/${file}`)]) {
-        // They name their own namespace where they have one.
+        // They name their namespace if they have one.
         yield* plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f", join(root, path)])
       }
     })

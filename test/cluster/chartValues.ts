@@ -1,4 +1,4 @@
-/** Values that the chart has to be right with, each what some installation would set. */
+/** Values that the chart must support, each as an installation would set it. */
 export const chartValues: Readonly<Record<string, unknown>> = {
   "nothing set": {},
   "everything that can be switched on, and every list filled": {

@@ -10,7 +10,7 @@ import type { FaultStage } from "./FaultStage.ts"
 /** Something that goes wrong during the run `id`. */
 export interface ClusterFault {
   readonly name: string
-  /** It takes the new engine away, which is nobody's business only as long as that does not serve: it happens early, or not at all. */
+  /** It removes the new engine, which affects no caller only before that engine serves. So it happens early, or not at all. */
   readonly early?: boolean
   /** Before the run is created; gives what happens later. */
   readonly prepare: (stage: FaultStage, seed: number) => Effect.Effect<FaultOf, never, Scope.Scope>
@@ -39,7 +39,7 @@ const postgresKilled: FaultOf = Effect.fnUntraced(function* ({ caller, folder, m
 
 const starting: ReadonlySet<string> = new Set(["provisioning", "booting"])
 
-/** Waits until the run's engine has a node: it starts then. False where the run is past that by now. */
+/** Waits until the run's engine has a node and starts. False if the run is already past that. */
 const placed = Effect.fnUntraced(function* ({ caller, cluster }: FaultStage, id: string) {
   const pods = Effect.orElseSucceed(
     cluster.kube.list(Pod, { namespace: cluster.namespace, labelSelector: `seatrial.dev/deployment=${id},seatrial.dev/role=engine` }),

@@ -112,7 +112,7 @@ it.live(
         engine.map(([, phase]) => phase),
         ["Running"]
       )
-      // One pod of a program may be evicted at a time, and one that is alone has no budget.
+      // One pod of a program may be evicted at a time, and a single pod has no budget.
       const allowed = kubectl("get", "poddisruptionbudgets", "-o", "jsonpath={range .items[*]}{.metadata.name}={.status.disruptionsAllowed};{end}")
       const mayGo = eventually("one pod of each program may go", allowed, (said) => said.includes("seatrial-gateway=1;seatrial-server=1;"))
       assert.notInclude(yield* mayGo, "seatrial-operator")
@@ -146,7 +146,7 @@ it.live(
       // The API server's times are whole seconds.
       for (const { metadata } of newPods) assert.isAtLeast(Date.parse(metadata.creationTimestamp ?? "") + 999, Date.parse(migrated?.completed_at ?? ""))
 
-      // One that fails says so and leaves the version before at work.
+      // A failed upgrade is reported, and the previous version continues.
       const after = yield* programs
       const failed = yield* Effect.flip(helm("upgrade", "seatrial", yield* later("0.4.0", "0.3.0"), "--reset-then-reuse-values", ...patient))
       assert.match(failed.message, /UPGRADE FAILED: pre-upgrade hooks failed[\s\S]*seatrial-migrate/)

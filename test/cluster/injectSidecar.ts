@@ -1,4 +1,4 @@
-/** Names of the container and of its port, which comes before those of the product. */
+/** Names of the container and of its port, which sort before the product's. */
 const name = "mesh"
 
 const container = `Object.spec.containers{
@@ -8,7 +8,7 @@ const container = `Object.spec.containers{
   ports: [Object.spec.containers.ports{name: "http-stats", containerPort: 15090}]
 }`
 
-/** Puts a container before those of every pod of a run, as the webhook of a service mesh does, by the API server's own means. */
+/** Adds a first container to every pod of a run, as the webhook of a service mesh does, with an admission policy of the API server. */
 export const injectSidecar = [
   {
     apiVersion: "admissionregistration.k8s.io/v1",

@@ -91,7 +91,7 @@ export const kueueStandIn = Effect.fnUntraced(function* ({ command, kube, namesp
       yield* words(pod, "True", "Quota reserved in ClusterQueue gpus")
       yield* kube.mergePatch(Pod, pod.name, namespace, { spec: { schedulingGates: null } })
     }),
-    /** The Workload loses its quota, and the pod that stands for it is stopped: Kueue deletes it, and makes none itself. */
+    /** The Workload loses its quota, and its pod is stopped: Kueue deletes the pod and creates none itself. */
     evicts: Effect.fnUntraced(function* (pod: Held, message: string) {
       const lastTransitionTime = new Date().toISOString()
       yield* words(pod, "False", message, [{ type: "Evicted", status: "True", reason: "Preempted", message, lastTransitionTime }])

@@ -79,7 +79,7 @@ it.live(
       yield* patch({ runtimes: [{ runtime: "reference", image }] })
       const ended = yield* caller.finished(second.id)
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
-      // At once: whoever knows of the activation need not wait for the gateway to hear of it.
+      // At once: a caller that knows of the activation need not wait for the gateway.
       const answer = yield* ask(caller, model)
       assert.strictEqual(answer.status, 200, answer.text)
     }).pipe(Effect.scoped),

@@ -32,7 +32,7 @@ const applied = {
   spec: { source: { repo: "test/spoilt", ref: "good" }, serving: { hostClass: "sim-small", maxContext: 512 } }
 }
 
-/** One that is refused: of a host class that there is not in the namespace of an organization, of nobody's organization in the operator's own. */
+/** A refused object: with a missing host class in the namespace of an organization, without an organization in the operator's namespace. */
 const refused = (namespace: string, maxContext: number) => ({
   ...applied,
   metadata: { name: "refused", namespace },
@@ -80,10 +80,10 @@ it.live(
 
       // A download with a token, a trial, an engine that serves.
       const served = yield* api.deploy({ source: model("test/gated"), serving })
-      // One that somebody applies in another namespace.
+      // An applied object in another namespace.
       const elsewhere = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=team-a"])
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(applied) })
-      // A run that waits in somebody's queue until it is cancelled.
+      // A run that waits in a Kueue queue until it is cancelled.
       const queued = yield* api.deploy({ source: model("test/spoilt", "good"), model_name: "queued", serving: { ...serving, host_class: "queued" } })
       // An engine that dies while it starts.
       const failing = yield* api.deploy({ source: model("test/spoilt", "misfit"), model_name: "failing", serving })
@@ -178,7 +178,7 @@ it.live(
         ]
         return command("kubectl", [...may, ...(scope === "cluster" ? ["--all-namespaces"] : [`--namespace=${scope}`])]).pipe(
           Effect.map((operatorLog) => operatorLog.trim() === "yes"),
-          // It ends with 1 where the answer is no.
+          // It exits with 1 if the answer is no.
           Effect.catch(({ message }) => (/can-i/.test(message) ? Effect.succeed(false) : Effect.fail(new Error(message))))
         )
       }
@@ -199,7 +199,7 @@ it.live(
         })
       const replace = (input: string) => command("kubectl", ["replace", "-f", "-"], { input })
 
-      // The operator itself stands still without what a deployment needs in this order, says what it lacks, and goes on once it has that.
+      // Without these permissions, in this order, the operator stops working, names the missing one, and continues when it has it.
       const [own] = roles
       const verbs = [
         ["patch", "modeldeployments", "modeldeployments.seatrial.dev"],

@@ -10,7 +10,7 @@ import { startRealCluster } from "./RealCluster.ts"
 import { simulatedHostClass } from "./simulatedHostClass.ts"
 import { startProduct } from "./startProduct.ts"
 
-/** Kueue itself cannot be had here: the test stands in for it, by the objects and fields that Kueue uses. Its quota, order and preemption are not tried. */
+/** Kueue cannot be installed here: the test replaces it, with the objects and fields that Kueue uses. Its quota, order and preemption are not tried. */
 it.live(
   "on a real control plane an engine waits in a Kueue queue with the queue's message, starts when it is admitted, waits again after an eviction, and leaves nothing if its run is cancelled",
   () =>
@@ -70,7 +70,7 @@ it.live(
       const ready = eventually("it is ready again", statusAt(first.id, "conditions[?(@.type=='Ready')].status"), (status) => status === "True")
       yield* ready.pipe(Effect.tapCause(() => Effect.logError(operator.output())))
 
-      // One that is evicted before it is ready goes back to the queue.
+      // A pod that is evicted before it is ready returns to the queue.
       const second = yield* caller.deploy({ source, model_name: "second", serving: { ...serving, host_class: "unpullable" } })
       const admitted = yield* heldBack(second.id)
       yield* kueue.admits(admitted)

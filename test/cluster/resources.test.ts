@@ -29,7 +29,7 @@ const definitions = Effect.gen(function* () {
 const modelDeployment = (name: string, spec: object) => ({ apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata: { name }, spec })
 const hostClass = (name: string, spec: object) => ({ apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata: { name }, spec })
 
-/** What the API server says of an object, as somebody who applies it reads it. */
+/** The API server's answer to an object, as its author reads it. */
 const verdict = (command: ControlPlane["command"], object: object, ...options: ReadonlyArray<string>) =>
   command("kubectl", ["apply", "--validate=strict", ...options, "-f", "-"], { input: JSON.stringify(object) }).pipe(
     Effect.as("taken"),
@@ -102,7 +102,7 @@ it.live(
       assert.include(yield* change("mdep", "tiny", { status: { gpus: 2 ** 60 } }, "--subresource=status"), "should be less than or equal to 9007199254740991")
       assert.strictEqual(yield* change("mdep", "tiny", { spec: { serving: { maxContext: 512 } } }), "taken")
       assert.strictEqual(yield* change("mdep", "named", { spec: { serve: false } }), "taken")
-      // One that is refused may be taken away again.
+      // A refused object can be deleted again.
       for (const organization of ["wrong", null, "acme", null]) assert.strictEqual(yield* change("mdep", "named", { spec: { organization } }), "taken")
       assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
     }).pipe(Effect.scoped),
@@ -170,7 +170,7 @@ it.live(
         const text = (yield* explain(path)).replaceAll(/\s+/g, " ")
         for (const each of says) assert.include(text, each)
       }
-      // A field without a description would have an empty line of its own.
+      // A field without a description would have an empty line.
       for (const kind of ["mdep", "hc"]) assert.notInclude(yield* command("kubectl", ["explain", kind, "--recursive"]), "<no description>")
 
       const input = JSON.stringify(modelDeployment("tiny", { source: { repo: "seatrial/tiny-chat" } }))
@@ -205,7 +205,7 @@ it.live(
   1_200_000
 )
 
-/** A namespace of its own, and what the operator may do there. */
+/** Another namespace, and the operator's permissions there. */
 const team = [
   { apiVersion: "v1", kind: "Namespace", metadata: { name: "team" } },
   {
@@ -260,7 +260,7 @@ it.live(
         audited.data.some(({ action, actor_kind, after }) => action === "created" && actor_kind === "system" && JSON.stringify(after).includes('"name":"tiny"'))
       )
 
-      // The wait is for what is written now, not for what was activated before.
+      // The wait is for the new specification, not for the earlier activation.
       yield* apply("tiny", { source, serving: { hostClass: "sim-small", maxContext: 384 } })
       yield* activated("tiny")
       const second = yield* read("tiny", ".status.deploymentId")
@@ -287,7 +287,7 @@ it.live(
       assert.match(cause, /"reason":"(ErrImagePull|ImagePullBackOff)"/)
       assert.include(cause, "nowhere.invalid/engine:1")
 
-      // Another namespace: its object is there, all else in the operator's own. One that the operator may not read holds up nothing.
+      // Another namespace has only its object; all other objects are in the operator's namespace. A namespace that the operator may not read blocks nothing.
       const abroad = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=team"])
       yield* command("kubectl", ["apply", "--validate=strict", "--namespace=team", "-f", "-"], {
         input: JSON.stringify(modelDeployment("abroad", { source, serve: false, serving: { hostClass: "sim-small", maxContext: 320 } }))
@@ -387,7 +387,7 @@ it.live(
       const answer = yield* eventually("the deletion is refused", rehearsed, (verdict) => verdict !== "deleted")
       assert.include(answer, "the host class small is in use (models: acme/tiny)")
       assert.include(yield* remove, "kubectl annotate hostclass small seatrial.dev/delete-in-use=yes")
-      // Nobody uses it any more.
+      // No model uses it anymore.
       yield* say({ models: 0, modelNames: [] })
       assert.strictEqual(yield* remove, "deleted")
       yield* verdict(command, hostClass(name, hostClassCases[0]?.[1] ?? {}))

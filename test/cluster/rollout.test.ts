@@ -12,11 +12,11 @@ const product = "Seatrial-Sim-Single"
 
 const hostClass = simulatedHostClass("single", { gpuPool: product, bootDeadlineSeconds: 240, drainSeconds: 2 })
 
-/** Whether a caller is told that the model starts, and when to come back. */
+/** Whether the answer says that the model starts, and when to retry. */
 const isStarting = (answer: { readonly status: number; readonly text: string; readonly headers: Headers }) =>
   answer.status === 503 && codeOf(answer) === "model_starting" && /^(?:[1-9]|[1-5]\d|60)$/.test(answer.headers.get("retry-after") ?? "")
 
-/** A client that streams again and again and comes back where it is told to: how often it had an answer, and how often it was told to wait. It dies of anything else. */
+/** A client that streams in a loop and retries as the answers ask. Counts answers and requested retries, and dies on anything else. */
 const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string) {
   const counts = { answered: 0, waits: 0 }
   let over = false
@@ -54,7 +54,7 @@ it.live(
       const messageOf = (id: string) => Effect.orElseSucceed(kubectl("get", "mdep", objectOf(id), "-o", "jsonpath={.status.message}"), () => "")
       const says = (id: string, what: string) => eventually(`${id} says ${what}`, messageOf(id), (message) => message.includes(what))
 
-      // Whatever is not `restricted` is refused by the API server from now on.
+      // From now on the API server refuses pods that are not `restricted`.
       yield* kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass) })
       const stopFirst = yield* cluster.startNode("single-0", product)
@@ -115,7 +115,7 @@ it.live(
         (node) => node === "single-0"
       )
       assert.strictEqual((yield* caller.deployment(second.id)).status, "activated")
-      // It is the image that was tried, whatever its name stands for by now.
+      // It is the tried image, even if its name has moved.
       const imagesOf = (path: string) => kubectl("get", "pods", "-l", `seatrial.dev/deployment=${second.id}`, "-o", `jsonpath={.items[*]${path}}`)
       assert.strictEqual(yield* imagesOf(".spec.containers[0].image"), `ghcr.io/seatrial/reference-engine@${engineDigest}`)
       assert.strictEqual(yield* kubectl("get", "mdep", objectOf(second.id), "-o", "jsonpath={.status.engineDigest}"), engineDigest)
@@ -145,7 +145,7 @@ it.live(
       // No stream broke off in any of it, and who asked while there was no engine waited for one: the client would have died of anything else.
       yield* later.stop
 
-      // Nobody asks any more: its GPU is free, and the next request brings the engine back.
+      // Without requests its GPU is released, and the next request starts the engine again.
       yield* eventually("the idle engine is gone", kubectl("get", "pods", "-o", "name"), (pods) => !pods.includes("engine"))
       yield* says(fourth.id, "Idle")
       const woke = yield* ask(caller, model)

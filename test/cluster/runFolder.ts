@@ -10,7 +10,7 @@ import { join } from "node:path"
 export default async function () {
   const folder = await mkdtemp(join(tmpdir(), "seatrial-run-"))
   await chmod(folder, 0o755)
-  // A session of its own: Ctrl-C ends the run, not this one.
+  // A separate session: Ctrl-C ends the run, not this process.
   const sweeper = spawn(process.execPath, [join(import.meta.dirname, "sweepAfter.ts"), folder], { detached: true, stdio: ["pipe", "inherit", "inherit"] })
   sweeper.unref()
   const before = process.env.TMPDIR

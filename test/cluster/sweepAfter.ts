@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs"
 import { rm } from "node:fs/promises"
 import { processesOf } from "../e2e/processesOf.ts"
 
-// Run as a process of its own with a folder: when its standard input closes, what still runs on the folder is killed, and the folder goes.
+// Runs as a separate process for a folder: when its standard input closes, it kills all processes that use the folder and removes it.
 const [, , folder = ""] = process.argv
 
 const read = (path: string) => {
   try {
     return readFileSync(path, "utf8")
   } catch {
-    // It ended meanwhile.
+    // It has ended already.
     return ""
   }
 }
@@ -19,7 +19,7 @@ const runner = process.ppid
 const strays = () => processesOf(folder).filter((pid) => parentOf(pid) !== runner || process.ppid !== runner)
 
 const sweep = async () => {
-  // What is killed may have started another just before.
+  // A killed process may have started another one just before.
   for (let left = strays(); left.length > 0; left = strays()) {
     for (const pid of left) {
       const name = read(`/proc/${pid}/cmdline`).split("\0").slice(0, 2).join(" ").trim()
@@ -28,7 +28,7 @@ const sweep = async () => {
       try {
         process.kill(pid, "SIGKILL")
       } catch {
-        // It ended meanwhile.
+        // It has ended already.
       }
     }
     await new Promise((resolve) => setTimeout(resolve, 100))

@@ -7,10 +7,10 @@ import type { BuiltImage } from "./buildImage.ts"
 
 const run = promisify(execFile)
 
-/** The image of a version to come, in a folder of its own: the same files, and one more migration that does these statements. */
+/** The image of a later version, in a new folder: the same files, and an additional migration with these statements. */
 export const withMigration = ({ folder, path }: BuiltImage, to: string, id: number, statements: ReadonlyArray<string>) =>
   Effect.promise(async () => {
-    // Files are shared with the image that is there, so that what differs is a file of its own.
+    // Files are shared with the existing image, so that a different file must be a new one.
     await run("cp", ["-al", folder, to])
     const migrations = join(to, "packages/store/src/migrations/migrations.ts")
     const before = await readFile(migrations, "utf8")

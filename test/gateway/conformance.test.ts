@@ -10,7 +10,7 @@ import { promisesOfResponses } from "./conformance/responses.ts"
 import { Stage } from "./conformance/Stage.ts"
 import { promisesOfValues } from "./conformance/values.ts"
 
-// One stage for all: the numbers are those of the list of behaviours that a client may rely on.
+// One stage for all tests. The numbers refer to the list of behaviours that a client may rely on.
 layer(Stage.layer, { excludeTestServices: true })("common client libraries", (it) => {
   promisesOfChat(it)
   promisesOfFailures(it)

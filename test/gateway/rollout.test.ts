@@ -10,7 +10,7 @@ import { layerStore, makeServed } from "../../packages/gateway/test/serving.ts"
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 const clients = 24
 
-/** An engine that takes its time: some of what it has is under way whenever a gateway is told to stop. */
+/** A slow engine: some requests are always in progress when a gateway gets the signal to stop. */
 const slowly = async ({ body, response }: Call) => {
   if (!body.includes('"stream":true')) {
     await pause(40)
@@ -24,7 +24,7 @@ const slowly = async ({ body, response }: Call) => {
   return response.end(finish("stop") + usageFrame(3) + done)
 }
 
-/** One address for several gateways: new connections go to those that were ready when somebody last looked, open ones stay where they are. */
+/** One address for several gateways: new connections go to gateways that were ready at the last check, open ones stay. */
 const openService = (gateways: ReadonlyArray<Pick<GatewayProcess, "address">>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -118,7 +118,7 @@ layer(layerStore, { excludeTestServices: true })("gateways that are replaced one
       over = true
       yield* Effect.promise(() => load)
       assert.deepStrictEqual(lost, [])
-      // Both were busy when they were told to stop.
+      // Both were busy when they got the signal to stop.
       assert.isAbove(answers.filter(({ closes }) => closes).length, clients)
       const sql = yield* SqlClient.SqlClient
       const records = yield* sql<{

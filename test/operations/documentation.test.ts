@@ -90,7 +90,7 @@ const isChartValue = (path: string): boolean => {
 }
 const chartValuesIn = (text: string) => [...text.matchAll(/--set(?:-string)? '?([A-Za-z][\w.[\]]*)=/gu)].map(([, path = ""]) => path)
 
-/** What is wrong with a use of the command: a subcommand or a flag that does not exist. */
+/** The problem of a use of the command: a subcommand or a flag that does not exist. */
 const wrongUse = (words: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const path: Array<string> = []

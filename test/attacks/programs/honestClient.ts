@@ -5,7 +5,7 @@ import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Schema } from "effect"
 import { type HonestReport, Measurement } from "../HonestReport.ts"
 
-// The honest client: a process of its own, so that neither the attack nor the engine delays its clock. It takes a measurement per line and answers with a report.
+// The honest client: a separate process, so that neither the attack nor the engine delays its clock. It takes a measurement per line and answers with a report.
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Measurement))
 type Kind = "whole" | "streamed" | "large" | "health" | "idle"

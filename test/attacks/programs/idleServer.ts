@@ -1,6 +1,6 @@
 import { createServer } from "node:http"
 
-// A server that only the honest client asks: its latency is that of the machine, whatever an attack does to the programs under test.
+// A server that only the honest client asks: its latency shows the load of the machine, independent of the programs under test.
 
 const server = createServer((_, response) => response.writeHead(200, { "content-type": "application/json" }).end("{}"))
 server.listen(0, "127.0.0.1", () => {

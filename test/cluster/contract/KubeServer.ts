@@ -10,12 +10,12 @@ export interface Reply {
 }
 
 export interface CallOptions {
-  /** The media type of the body; JSON where it is not said. */
+  /** The media type of the body; JSON by default. */
   readonly type?: string
   readonly accept?: string
 }
 
-/** Where an API server listens and what it takes for an administrator. */
+/** The address of an API server and the credentials of an administrator. */
 export interface Access {
   readonly address: string
   readonly token: string
@@ -27,7 +27,7 @@ export class KubeServer extends Context.Service<
   KubeServer,
   {
     readonly call: (method: string, path: string, body?: unknown, options?: CallOptions) => Effect.Effect<Reply>
-    /** The events of a watch: the first `count`, or all where it ends before. */
+    /** The events of a watch: the first `count`, or all if it ends before. */
     readonly events: (path: string, count: number, options?: CallOptions) => Effect.Effect<ReadonlyArray<Schema.JsonObject>>
     /** What it prints; dies with what it says on standard error. */
     readonly kubectl: Access["kubectl"]
@@ -93,7 +93,7 @@ export const serverAt = ({ address, kubectl, token }: Access): KubeServer["Servi
   }
 }
 
-/** The value at a dotted path; numbers are list positions, `\.` stands for a dot within a name. */
+/** The value at a dotted path; numbers are list positions, `\.` is a dot within a name. */
 export const at = (value: Json | undefined, path: string): Json | undefined =>
   path
     .split(/(?<!\\)\./)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { at, each } from "./KubeServer.ts"
 import { type Behaviours, configMap, openStage, pod } from "./Stage.ts"
 
-/** Create, read, replace, patch, and what is answered where that is refused. */
+/** Create, read, replace, patch, and the answers to refused requests. */
 export const objects: Behaviours = {
   "an object is created once; a second create is a conflict that names it": Effect.gen(function* () {
     const { configMaps, post } = yield* openStage

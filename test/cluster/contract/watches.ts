@@ -7,7 +7,7 @@ import { installWidgets } from "./widgets.ts"
 const version = (value: Parameters<typeof at>[0]) => String(at(value, "metadata.resourceVersion"))
 const summariesOf = (events: ReadonlyArray<Parameters<typeof at>[0]>) => events.map((event) => `${at(event, "type")} ${at(event, "object.metadata.name")}`)
 
-/** Watches: where they begin, what they tell, how they end. */
+/** Watches: their start, their events, their end. */
 export const watches: Behaviours = {
   "from a version on, every change is sent once and in order, a removal with its own version": Effect.gen(function* () {
     const { configMaps, events, get, patch, post, remove } = yield* openStage

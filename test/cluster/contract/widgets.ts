@@ -78,7 +78,7 @@ export const widgets = {
 
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-/** Makes the definition where it is not there yet, and waits until its objects are served. */
+/** Creates the definition if it is missing, and waits until its objects are served. */
 export const installWidgets = Effect.gen(function* () {
   const { call } = yield* KubeServer
   yield* call("POST", definitions, widgets)

@@ -1,6 +1,6 @@
 import { Client } from "pg"
 
-// pg_isready, which npm's Postgres lacks: 0 where the server takes connections, 1 where it refuses them while it starts, 2 where nothing answers. A wrong password is an answer.
+// pg_isready, which npm's Postgres lacks: 0 if the server accepts connections, 1 if it refuses them while it starts, 2 if nothing answers. A wrong password is an answer.
 const client = new Client({
   host: process.env.POSTGRES_ADDRESS ?? "",
   port: 5_432,

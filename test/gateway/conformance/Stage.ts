@@ -64,7 +64,7 @@ const sample = Effect.sync(() => {
   return modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template, commit })
 })
 
-/** An organisation with a key of all scopes and one that may read models. */
+/** An organization with a key of all scopes and a key that may read models. */
 const makeOrganization = Effect.fnUntraced(function* (slug: string) {
   const keys = yield* ApiKeys
   const { caller, secret, user } = yield* makeCaller(slug)
@@ -81,7 +81,7 @@ const serve = Effect.fnUntraced(function* (caller: Caller, slug: string, capabil
   yield* runs.publishEndpoints(operation.id, caller.orgId, [{ url, pod: `pod-${slug}` }])
 })
 
-/** A model whose engine rests while nobody asks for it, and takes about a second to start. */
+/** A model whose engine stops without requests, and takes about a second to start. */
 const makeResting = Effect.fnUntraced(function* (caller: Caller, slug: string, url: string) {
   const sql = yield* SqlClient.SqlClient
   const runs = yield* Runs
@@ -92,7 +92,7 @@ const makeResting = Effect.fnUntraced(function* (caller: Caller, slug: string, u
   yield* sql`DELETE FROM outbox WHERE org_id = ${orgId} AND deployment_id = ${operation.id}`
   const count = sql`SELECT 1 FROM outbox WHERE org_id = ${orgId} AND deployment_id = ${operation.id}`
   return {
-    /** How often the operator was told that somebody asks for it. */
+    /** How often demand was reported to the operator. */
     wakeUps: Effect.orDie(Effect.map(count, (rows) => rows.length)),
     start: runs.publishEndpoints(operation.id, orgId, [{ url, pod: `pod-${slug}` }])
   }
@@ -111,7 +111,7 @@ const make = Effect.gen(function* () {
   const requests = yield* Requests
   const python = yield* makePythonClients
   const engine: FakeEngine = yield* makeEngine(noting(answers(wholeAnswer("a")), []))
-  // Another engine that serves the sample model by that name may stand there already.
+  // Another engine may already serve the sample model under that name.
   const there = process.env.SEATRIAL_REAL_ENGINE
   const started = there === undefined ? startReferenceEngine("acme/real") : Effect.succeed(there)
   const real = yield* Effect.forkScoped(started, { startImmediately: true })
@@ -178,7 +178,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** A gateway on Postgres within this process, for which the hosts of images are those of the test, and which holds requests for resting models for a second. */
+/** A gateway on Postgres within this process, with the test's image hosts. It holds requests for stopped models for a second. */
 const startGazing = Effect.fnUntraced(function* (internet: Internet) {
   const settings = ConfigProvider.fromUnknown({ GATEWAY_IMAGE_SECONDS: 2, GATEWAY_IMAGE_CONNECT_SECONDS: 1, GATEWAY_COLD_SECONDS: 1 })
   const layer = Gateway.layer.pipe(
@@ -211,7 +211,7 @@ export const asks = Effect.fnUntraced(function* (
   return yield* language === "Python" ? python.use(whole) : useJavaScript(whole)
 })
 
-/** The member of a JSON value at that path; undefined where there is none. */
+/** The member of a JSON value at that path; undefined if there is none. */
 export const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown => {
   let found = value
   for (const step of path) found = typeof found === "object" && found !== null ? Reflect.get(found, step) : undefined

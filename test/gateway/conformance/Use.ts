@@ -8,7 +8,7 @@ export interface Use {
   readonly key: string
   /** How the key is sent: `bearer`, or as Anthropic's older clients do. */
   readonly auth?: "bearer" | "x-api-key"
-  /** The path of the method, as `chat.completions.create`; that of what has the helper, where `how` is `helper`. */
+  /** The path of the method, such as `chat.completions.create`; the path of the helper's owner if `how` is `helper`. */
   readonly call: string
   readonly args?: Readonly<Record<string, unknown>>
   /** Members of the body that the client's own signature does not have. */
@@ -19,7 +19,7 @@ export interface Use {
   /** Leaves a stream after so many items. */
   readonly leave?: number
   readonly retries?: number
-  /** Is told how many items of a stream have come. */
+  /** Called with the number of received items of a stream. */
   readonly onItem?: (count: number) => void
 }
 
@@ -30,7 +30,7 @@ export const Fault = Schema.Struct({
   family: Schema.Array(Schema.String),
   message: Schema.String,
   status: Schema.NullOr(Schema.Int),
-  /** Anthropic's `errorCode` where that is the client. */
+  /** Anthropic's `errorCode` if that is the client. */
   code: Schema.NullOr(Schema.String),
   type: Schema.NullOr(Schema.String),
   param: Schema.NullOr(Schema.String),

@@ -94,7 +94,7 @@ export const promisesOfCapabilities = (it: Promises): void => {
         const calls = play(answers(wholeAnswer("Rain.")))
         const turns = [
           ...messages,
-          // As the helper gave it, with what it put beside the answer.
+          // The helper's result, with its additions to the answer.
           at(streamed.value, "choices", 0, "message"),
           { role: "tool", tool_call_id: "call_1", content: "rain" }
         ]

@@ -16,7 +16,7 @@ export interface Asked {
   readonly isClosed: () => boolean
 }
 
-/** A real server with TLS, which stands for every host of an internet whose names mean what a test says. */
+/** A real server with TLS that plays every host of an internet whose names the test defines. */
 export interface ImageHost {
   readonly internet: Internet
   /** What a name resolves to, each time it is asked for: those beneath `images.test` have a certificate. */
@@ -30,7 +30,7 @@ export interface ImageHost {
   port: number
 }
 
-/** An address of the internet, which nobody connects to in a test. */
+/** An address of the internet, to which no test connects. */
 export const publicAddress = "93.184.216.34"
 
 export const makeImageHost: Effect.Effect<ImageHost, never, Scope.Scope> = Effect.acquireRelease(

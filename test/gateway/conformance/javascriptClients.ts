@@ -12,7 +12,7 @@ const clientOf = ({ address, auth = "bearer", client, key, retries = 0 }: Use): 
   return new Anthropic({ ...shared, baseURL: address, ...(auth === "bearer" ? { authToken: key, apiKey: null } : { apiKey: key, authToken: null }) })
 }
 
-/** Calls the method of that path, whatever its types: what is sent is often what no type allows. */
+/** Calls the method of that path without its types: tests often send what no type allows. */
 const invoke = (client: object, path: string, ...words: ReadonlyArray<unknown>): unknown => {
   let owner: unknown
   let found: unknown = client

@@ -13,7 +13,7 @@ const decodeLine = Schema.decodeUnknownSync(
 
 const withoutProxies = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/_proxy$/i.test(name)))
 
-/** Runs a program to its end; dies where it fails. */
+/** Runs a program to its end; dies if it fails. */
 const run = (command: string, ...words: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const child = spawn(command, words, { cwd: here, stdio: ["ignore", "inherit", "inherit"] })
@@ -28,7 +28,7 @@ export interface PythonClients {
   readonly cancellable: (use: Use) => { readonly seen: Effect.Effect<Seen>; readonly cancel: () => void }
 }
 
-/** Asks through the clients that Python has, in one process; `prepare` beside this file makes their environment where it is missing. */
+/** Sends requests with Python's clients, in one process. `prepare` in this folder creates their environment if it is missing. */
 export const makePythonClients: Effect.Effect<PythonClients, never, Scope.Scope> = Effect.gen(function* () {
   yield* run(`${here}/prepare`)
   const child = yield* Effect.acquireRelease(

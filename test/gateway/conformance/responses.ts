@@ -9,7 +9,7 @@ const create = "responses.create"
 const asked = { model: "acme/able", input: "hi" }
 const path = "/v1/responses"
 
-/** The types of events, in order, without those of the same kind in a row. */
+/** The types of events, in order, without repetitions in a row. */
 const kindsOf = (items: ReadonlyArray<unknown>) => items.map((item) => at(item, "type")).filter((kind, index, all) => kind !== all[index - 1])
 
 const order = [

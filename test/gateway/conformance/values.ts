@@ -8,7 +8,7 @@ const messages = [{ role: "user", content: "hi" }]
 const chat = { model: "acme/able", messages }
 const create = "chat.completions.create"
 
-/** Fields that no model serves, each with where it is refused. */
+/** Fields that no model serves, each with the place of its refusal. */
 const never: ReadonlyArray<readonly [extra: Readonly<Record<string, unknown>>, code: string, param: string]> = [
   [{ audio: { voice: "alloy", format: "wav" } }, "unsupported_parameter", "audio"],
   [{ prediction: { type: "content", content: "a" } }, "unsupported_parameter", "prediction"],

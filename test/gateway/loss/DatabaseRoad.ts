@@ -4,11 +4,11 @@ import { Effect } from "effect"
 /** The road from a gateway to Postgres, which can be cut, narrowed and blocked. */
 export interface DatabaseRoad {
   readonly url: string
-  /** Resets what is open and takes nothing new, until it is mended. */
+  /** Resets all connections and refuses new ones until `mend`. */
   readonly cut: () => void
   /** Each piece arrives so many milliseconds later, until it is mended. */
   readonly slow: (milliseconds: number) => void
-  /** Nothing arrives, and nobody is told so, until it is mended: then all of it does. */
+  /** Holds all bytes without an error until `mend`, then delivers them. */
   readonly block: () => void
   readonly mend: () => void
 }

@@ -115,7 +115,7 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
 /** Waits until the condition holds. */
 export const until = (condition: () => boolean) => Effect.sleep("20 millis").pipe(Effect.repeat({ while: () => !condition() }))
 
-/** Gateways on a road to a database of their own, an engine, and callers. */
+/** Gateways with an interruptible connection to a separate database, an engine, and callers. */
 export const openLab = Effect.fnUntraced(function* (databaseUrl: string, count: number, env: Readonly<Record<string, string>> = {}) {
   const road = yield* openDatabaseRoad(databaseUrl)
   const engine = yield* openLossyEngine

@@ -46,7 +46,7 @@ export const holdToRecords = (databaseUrl: string, lab: LossLab, seen: ReadonlyA
     const wait = Effect.gen(function* () {
       while (((yield* running)[0]?.n ?? 1) > 0) yield* Effect.sleep("100 millis")
     })
-    // The last gateway has died by now: a lease, a watch as long, and a round of the sweep, with some patience for a busy machine.
+    // The last gateway is dead. Waits for a lease, a watch of the same length, and a round of the sweep, with time for a busy machine.
     yield* Effect.timeout(wait, "60 seconds")
     const records = yield* sql<Row>`
       SELECT id, state, status_code, error_code, finish_reason, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros::text
@@ -93,7 +93,7 @@ export const holdToRecords = (databaseUrl: string, lab: LossLab, seen: ReadonlyA
           assert.isNull(receiptOf.get(record.id)?.note?.includes("counts") ? "counted" : null, what)
         }
       } else if (one.tokens > 0) {
-        // Something of the answer went out: it is recorded, and not as a success that nobody saw, but for an end that was under way.
+        // A part of the answer was sent. It is recorded, and not as a success that no caller saw, unless its end was already being sent.
         assert.strictEqual(record?.state, "completed", what)
         if (one.end === "left") {
           assert.include([499, 200, ...lost], record?.status_code, what)

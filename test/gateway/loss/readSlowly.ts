@@ -1,7 +1,7 @@
 import { connect } from "node:net"
 import type { Plan } from "./LossyEngine.ts"
 
-/** A caller that reads one byte each time that it is told to. */
+/** A caller that reads one byte on each call. */
 export interface SlowReader {
   /** Bytes that it has read. */
   readonly count: () => number
@@ -9,7 +9,7 @@ export interface SlowReader {
   readonly leave: () => void
 }
 
-/** Asks for a stream; nothing beyond one byte is read from the connection until it is told to. */
+/** Requests a stream and reads only one byte from the connection until the next call. */
 export const readSlowly = (address: string, key: string, model: string, plan: Plan): SlowReader => {
   const { hostname, port } = new URL(address)
   let count = 0

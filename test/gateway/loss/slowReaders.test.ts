@@ -48,7 +48,7 @@ describe("readers of one byte a second", () => {
         lab,
         drawsOf(1),
         8,
-        // Who takes nothing for so long is cut off: the engine is told so first.
+        // A caller that does not read for this long is disconnected, after the engine's request is aborted.
         until(() => lab.engine.streams.floodsEnded === floods).pipe(Effect.timeout("120 seconds"), Effect.orDie)
       )
       assert.isBelow(most, before + slack)
