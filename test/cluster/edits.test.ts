@@ -13,7 +13,7 @@ const edits = [...deploymentEdits, ...engineEdits, ...clusterEdits]
 /** Changes with the day. */
 const seed = Number(process.env.EDITS_SEED ?? Math.floor(Date.now() / 86_400_000))
 /** How many edits are made: all by EDITS=all, or only those whose name contains EDITS_NAME. */
-const count = process.env.EDITS === "all" ? edits.length : Number(process.env.EDITS ?? 10)
+const count = process.env.EDITS === "all" ? edits.length : Number(process.env.EDITS ?? 7)
 const named = process.env.EDITS_NAME ?? ""
 
 /** The edits in an order that follows from the seed. */
