@@ -3,8 +3,24 @@ import { Pod } from "@seatrial/kube"
 import { Effect } from "effect"
 import { ask, wholeOf } from "../e2e/chat.ts"
 import { namespace } from "./clusterObjects.ts"
+import { policyHooks } from "./policyHooks.ts"
+import { probeEverything } from "./policyProbes.ts"
 import { restartCounts } from "./restartCounts.ts"
 import { ServedRelease } from "./ServedRelease.ts"
+
+/** What each program needs, as the chart's page says. Postgres, the hub and hosts of images may be at any address, here that of a pod outside of the release. */
+const allowed = {
+  server: ["DNS", "hub", "outside 443", "outside 5432", "postgres"],
+  gateway: ["DNS", "engine", "outside 443", "outside 5432", "postgres"],
+  operator: ["API server", "DNS", "engine", "hub", "outside 443", "outside 5432", "postgres"],
+  postgres: [],
+  engine: [],
+  test: ["DNS", "gateway", "server"],
+  migrate: ["DNS", "outside 5432", "postgres"],
+  "weights-check": [],
+  "clean-weights": ["DNS", "outside 5432", "postgres"],
+  download: ["DNS", "hub", "outside 443"]
+}
 
 layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })("the chart on two real nodes", (it) => {
   it.effect("the built image and the embedded Postgres start without a restart, and the model answers at the address of the gateway's Service", () =>
@@ -21,5 +37,18 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
       assert.deepStrictEqual([...new Set(pods.map(({ spec }) => spec?.nodeName))].sort(), ["node-0", "node-1"])
       assert.match(yield* helm("test", "seatrial", "--timeout", "5m"), /Phase:\s+Succeeded/)
     })
+  )
+
+  it.effect("network policies leave each program the connections that it needs, in and out, and no others", () =>
+    Effect.gen(function* () {
+      const cluster = yield* ServedRelease
+      yield* policyHooks(cluster)
+      const { outside = [], ...reached } = yield* probeEverything(cluster)
+      assert.deepStrictEqual(reached, allowed)
+      assert.sameMembers(
+        outside.filter((name) => !name.startsWith("outside")),
+        ["DNS", "API server", "gateway", "gateway metrics", "hub", "kubelet", "operator metrics", "server", "server metrics"]
+      )
+    }).pipe(Effect.scoped)
   )
 })

@@ -4,6 +4,8 @@
 set -eu
 umask 077
 mkdir -p "$PGDATA"
+# The kubelet gives a volume to the pod's group, with rights that Postgres refuses.
+chmod 700 "$PGDATA"
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   printf '%s' "$POSTGRES_PASSWORD" > /tmp/password
   initdb --pgdata="$PGDATA" --username="$POSTGRES_USER" --pwfile=/tmp/password --auth-host=scram-sha-256 --auth-local=trust \
