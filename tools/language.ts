@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 
 /**
- * Counts what makes comments and names of product code hard to read, and fails beyond `limits`. `--list` prints each
- * finding. CONTRIBUTING.md has the rules and the glossary. The limits leave room for ordinary uses of these words; lower
- * them when the counts fall.
+ * Counts what makes comments and names of product code and tests hard to read, and fails beyond `limits`. `--list`
+ * prints each finding. CONTRIBUTING.md has the rules and the glossary. The limits leave room for ordinary uses of these
+ * words; lower them when the counts fall.
  */
 
 /** Words of the private dialect of older code. The glossary in CONTRIBUTING.md has the term to use for each. */
@@ -22,36 +22,44 @@ const vagueName = /\b(?:const|let|readonly|function)\s+(?:told|seen|asked|given|
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
-const counts = { comments: 0, dialect: 0, where: 0, names: 0 }
 const isListing = process.argv.includes("--list")
-const report = (file: string, text: string) => (isListing ? print(`${file}: ${text}`) : undefined)
+
+/** Counts the findings in the comments and names of files. */
+const count = (files: ReadonlyArray<string>) => {
+  const counts = { dialect: 0, where: 0, names: 0 }
+  const report = (file: string, text: string) => (isListing ? print(`${file}: ${text}`) : undefined)
+  for (const file of files) {
+    const text = readFileSync(file, "utf8")
+    for (const [comment] of text.matchAll(/\/\/[^\n]*|\/\*[\s\S]*?\*\//g)) {
+      for (const line of comment.split("\n").map((each) => each.replace(/^[\s/*]+|[\s/*]+$/g, ""))) {
+        counts.where += line.match(condition)?.length ?? 0
+        if (!dialect.some((words) => words.test(line))) continue
+        counts.dialect++
+        report(file, line)
+      }
+    }
+    for (const [name] of text.matchAll(vagueName)) {
+      counts.names++
+      report(file, name)
+    }
+  }
+  return counts
+}
 
 const files = execFileSync("git", ["ls-files", "*.ts"], { encoding: "utf8" })
   .split("\n")
-  .filter((file) => /^(?:packages|k8s|tools)\//.test(file) && !/\/test\/|generated|sample/.test(file) && file !== "tools/language.ts")
-for (const file of files) {
-  const text = readFileSync(file, "utf8")
-  for (const [comment] of text.matchAll(/\/\/[^\n]*|\/\*[\s\S]*?\*\//g)) {
-    for (const line of comment.split("\n").map((each) => each.replace(/^[\s/*]+|[\s/*]+$/g, ""))) {
-      if (line === "") continue
-      counts.comments++
-      counts.where += line.match(condition)?.length ?? 0
-      if (!dialect.some((words) => words.test(line))) continue
-      counts.dialect++
-      report(file, line)
-    }
-  }
-  for (const [name] of text.matchAll(vagueName)) {
-    counts.names++
-    report(file, name)
-  }
-}
-
-const limits = { dialect: 40, where: 12, names: 3 }
-const checked = ["dialect", "where", "names"] as const
-const exceeded = checked.filter((key) => counts[key] > limits[key])
-print(checked.map((key) => `${key} ${counts[key]} (at most ${limits[key]})`).join(", "))
-if (exceeded.length > 0) {
+  .filter((file) => file.endsWith(".ts") && !/generated|sample/.test(file) && file !== "tools/language.ts")
+const isTest = (file: string) => /(?:^|\/)test\//.test(file)
+const scopes = [
+  { what: "product", files: files.filter((file) => !isTest(file)), limits: { dialect: 50, where: 15, names: 3 } },
+  { what: "tests", files: files.filter(isTest), limits: { dialect: 80, where: 20, names: 70 } }
+]
+for (const { files: scope, limits, what } of scopes) {
+  const counts = count(scope)
+  const checked = ["dialect", "where", "names"] as const
+  print(`${what}: ${checked.map((key) => `${key} ${counts[key]} (at most ${limits[key]})`).join(", ")}`)
+  const exceeded = checked.filter((key) => counts[key] > limits[key])
+  if (exceeded.length === 0) continue
   process.stderr.write(
     `Too many of: ${exceeded.join(", ")}. Run "npm run language -- --list" to see them, and write the sentences as CONTRIBUTING.md describes.\n`
   )
