@@ -73,8 +73,8 @@ const ask = (agent: Agent, key: string, model: string, stream: boolean) =>
       incoming.on("error", reject)
       incoming.on("end", () => {
         const { headers, statusCode } = incoming
-        const whole = stream ? text.endsWith(done) && text.includes('"finish_reason":"stop"') : text.includes('"content":"a"')
-        if (statusCode !== 200 || !whole) return reject(new Error(`${statusCode}: ${text}`))
+        const isComplete = stream ? text.endsWith(done) && text.includes('"finish_reason":"stop"') : text.includes('"content":"a"')
+        if (statusCode !== 200 || !isComplete) return reject(new Error(`${statusCode}: ${text}`))
         resolve({ id: String(headers["x-request-id"]), text, closes: headers.connection === "close" })
       })
     })

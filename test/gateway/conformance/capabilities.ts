@@ -57,8 +57,8 @@ export const promisesOfCapabilities = (it: Promises): void => {
     it.effect(`13 ${language}: tools work with every tool_choice, calls stream in pieces, and results return in a second turn`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
-        const named = { type: "function", function: { name: "weather" } }
-        for (const tool_choice of ["auto", "required", "none", named]) {
+        const weatherTool = { type: "function", function: { name: "weather" } }
+        for (const tool_choice of ["auto", "required", "none", weatherTool]) {
           const calls = play(
             answers(
               messageOf(

@@ -9,7 +9,7 @@ const chat = { model: "acme/able", messages }
 const create = "chat.completions.create"
 
 /** What the deltas of a stream say together. */
-const said = (items: ReadonlyArray<unknown>) => items.map((item) => at(item, "choices", 0, "delta", "content") ?? "").join("")
+const contentOf = (items: ReadonlyArray<unknown>) => items.map((item) => at(item, "choices", 0, "delta", "content") ?? "").join("")
 
 export const promisesOfChat = (it: Promises): void => {
   for (const language of languages) {
@@ -38,7 +38,7 @@ export const promisesOfChat = (it: Promises): void => {
         play(streams(["Hel", "lo."]))
         const { error, items, requestId } = yield* asks(language, { call: create, args: chat, how: "stream" })
         assert.isNull(error)
-        assert.strictEqual(said(items), "Hello.")
+        assert.strictEqual(contentOf(items), "Hello.")
         assert.strictEqual(at(items[0], "choices", 0, "delta", "role"), "assistant")
         assert.strictEqual(at(items.at(-1), "choices", 0, "finish_reason"), "stop")
         assert.strictEqual((yield* record(requestId)).status_code, 200)
@@ -66,9 +66,9 @@ export const promisesOfChat = (it: Promises): void => {
         const { play } = yield* Stage
         play(streams(["a", "b", "c"]))
         const { items } = yield* asks(language, { call: create, args: { ...chat, stream_options: { include_usage: true } }, how: "stream" })
-        const told = items.filter((item) => at(item, "usage") != null)
-        assert.deepStrictEqual(told, items.slice(-1))
-        assert.deepStrictEqual([at(told[0], "choices"), at(told[0], "usage", "prompt_tokens"), at(told[0], "usage", "completion_tokens")], [[], 10, 3])
+        const usages = items.filter((item) => at(item, "usage") != null)
+        assert.deepStrictEqual(usages, items.slice(-1))
+        assert.deepStrictEqual([at(usages[0], "choices"), at(usages[0], "usage", "prompt_tokens"), at(usages[0], "usage", "completion_tokens")], [[], 10, 3])
       })
     )
 
@@ -87,12 +87,12 @@ export const promisesOfChat = (it: Promises): void => {
         const { address, key, play } = yield* Stage
         const calls = play((call) => openStream(call).write(opening))
         const raw = yield* send(address, { key, body: { ...chat, stream: true } })
-        const asked = yield* Effect.forkChild(asks(language, { call: create, args: chat, how: "stream" }))
+        const pending = yield* Effect.forkChild(asks(language, { call: create, args: chat, how: "stream" }))
         yield* soon(() => calls.length === 2 && raw.text().split(": keep-alive\n\n").length > 5)
         for (const { response } of calls) response.end(chunk("late", 1) + finish("stop") + usageFrame(1) + done)
-        const { error, items } = yield* Fiber.join(asked)
+        const { error, items } = yield* Fiber.join(pending)
         assert.isNull(error)
-        assert.strictEqual(said(items), "late")
+        assert.strictEqual(contentOf(items), "late")
       })
     )
   }

@@ -80,10 +80,10 @@ export const promisesOfFailures = (it: Promises): void => {
         const use = { client: "openai", address, key, call: create, args: chat } as const
         const { cancel, seen } =
           language === "Python" ? python.cancellable(use) : { cancel: () => controller.abort(), seen: useJavaScript(use, controller.signal) }
-        const asked = yield* Effect.forkChild(seen, { startImmediately: true })
+        const pending = yield* Effect.forkChild(seen, { startImmediately: true })
         yield* soon(() => calls.length === 1)
         cancel()
-        assert.isNotNull((yield* Fiber.join(asked)).error)
+        assert.isNotNull((yield* Fiber.join(pending)).error)
         yield* soon(() => calls[0]?.isCut() === true)
         const isNew = ({ id }: { readonly id: string }) => !before.has(id)
         let last = (yield* records).find(isNew)
@@ -105,7 +105,7 @@ export const promisesOfFailures = (it: Promises): void => {
         assert.deepStrictEqual([refused.status(), refused.headers()["retry-after"]], [429, "1"])
         const { error } = yield* asks(language, { address: strict, call: create, args: chat })
         assert.deepInclude(error, { kind: "RateLimitError", status: 429, code: "key_concurrency_limited" })
-        const asked = yield* Effect.forkChild(asks(language, { address: strict, call: create, args: chat, retries: 2 }), { startImmediately: true })
+        const pending = yield* Effect.forkChild(asks(language, { address: strict, call: create, args: chat, retries: 2 }), { startImmediately: true })
         const isRefused = ({ id, state, status_code }: { readonly id: string; readonly state: string; readonly status_code: number | null }) =>
           state === "refused" && status_code === 429 && id !== refused.headers()["x-request-id"]
         let known = yield* records
@@ -113,7 +113,7 @@ export const promisesOfFailures = (it: Promises): void => {
         const calls = play(answers(wholeAnswer("b")))
         first[0]?.response.end(finish("stop") + done)
         yield* soon(() => held.ended === "end")
-        assert.isNull((yield* Fiber.join(asked)).error)
+        assert.isNull((yield* Fiber.join(pending)).error)
         assert.strictEqual(calls.length, 1)
       })
     )

@@ -15,13 +15,13 @@ const clientOf = ({ address, auth = "bearer", client, key, retries = 0 }: Use): 
 /** Calls the method of that path without its types: tests often send what no type allows. */
 const invoke = (client: object, path: string, ...words: ReadonlyArray<unknown>): unknown => {
   let owner: unknown
-  let found: unknown = client
+  let resolved: unknown = client
   for (const name of path.split(".")) {
-    owner = found
-    found = typeof owner === "object" && owner !== null ? Reflect.get(owner, name) : undefined
+    owner = resolved
+    resolved = typeof owner === "object" && owner !== null ? Reflect.get(owner, name) : undefined
   }
-  if (typeof found !== "function") throw new Error(`the client has no ${path}`)
-  return Reflect.apply(found, owner, words)
+  if (typeof resolved !== "function") throw new Error(`the client has no ${path}`)
+  return Reflect.apply(resolved, owner, words)
 }
 
 const member = (value: unknown, name: string): unknown => (typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined)
@@ -30,8 +30,8 @@ const textOf = (value: unknown) => (typeof value === "string" ? value : null)
 const familyOf = (error: object): ReadonlyArray<string> => {
   const names: Array<string> = []
   for (let at: unknown = Reflect.getPrototypeOf(error); typeof at === "object" && at !== null; at = Reflect.getPrototypeOf(at)) {
-    const made = member(at, "constructor")
-    if (typeof made === "function") names.push(made.name)
+    const errorClass = member(at, "constructor")
+    if (typeof errorClass === "function") names.push(errorClass.name)
   }
   return names
 }
@@ -88,7 +88,7 @@ export const useJavaScript = (use: Use, signal?: AbortSignal): Effect.Effect<See
     try {
       const client = clientOf(use)
       const streamed = how === "stream"
-      const given = words.length > 0 ? words : [streamed ? { ...args, stream: true } : args]
+      const callArguments = words.length > 0 ? words : [streamed ? { ...args, stream: true } : args]
       if (how === "helper") {
         const stream = invoke(client, `${call}.stream`, args)
         if (!isItems(stream)) throw new Error("the helper gives no items")
@@ -96,11 +96,11 @@ export const useJavaScript = (use: Use, signal?: AbortSignal): Effect.Effect<See
         const final = finals[call]
         if (final !== undefined) value = await invoke(stream, final)
       } else {
-        const pending = invoke(client, call, ...given, ...(signal === undefined ? [] : [{ signal }]))
+        const pending = invoke(client, call, ...callArguments, ...(signal === undefined ? [] : [{ signal }]))
         if (streamed) {
-          const told = await invoke(Object(pending), "withResponse")
-          requestId = member(told, "request_id")
-          const stream = member(told, "data")
+          const withResponse = await invoke(Object(pending), "withResponse")
+          requestId = member(withResponse, "request_id")
+          const stream = member(withResponse, "data")
           if (!isItems(stream)) throw new Error("the stream gives no items")
           for await (const item of stream) {
             items.push(item)

@@ -24,12 +24,12 @@ export const promisesOfMessages = (it: Promises): void => {
       Effect.gen(function* () {
         const { play, receipt, record } = yield* Stage
         play(speaks(["Hel", "lo."]))
-        const whole = yield* ask(language)
-        assert.isNull(whole.error)
-        assert.deepStrictEqual([at(whole.value, "content", 0, "text"), at(whole.value, "stop_reason")], ["Hello.", "end_turn"])
+        const complete = yield* ask(language)
+        assert.isNull(complete.error)
+        assert.deepStrictEqual([at(complete.value, "content", 0, "text"), at(complete.value, "stop_reason")], ["Hello.", "end_turn"])
         const tokens = { input_tokens: 6, cache_read_tokens: 4 }
-        assert.deepInclude(yield* record(whole.requestId), { ...tokens, status_code: 200, output_tokens: 3, finish_reason: "stop", endpoint: path })
-        assert.deepInclude((yield* receipt(whole.requestId)).usage, { ...tokens, output_tokens: 3 })
+        assert.deepInclude(yield* record(complete.requestId), { ...tokens, status_code: 200, output_tokens: 3, finish_reason: "stop", endpoint: path })
+        assert.deepInclude((yield* receipt(complete.requestId)).usage, { ...tokens, output_tokens: 3 })
         const streamed = yield* ask(language, { how: "stream" })
         assert.deepStrictEqual(
           streamed.items.map((item) => at(item, "type")),

@@ -5,7 +5,7 @@ import type { Readable, Writable } from "node:stream"
 import { Effect, Schema, type Scope } from "effect"
 import { Seen, type Use } from "./Use.ts"
 
-const here = join(import.meta.dirname, "..")
+const inFolder = join(import.meta.dirname, "..")
 
 const decodeLine = Schema.decodeUnknownSync(
   Schema.fromJsonString(Schema.Union([Schema.Struct({ id: Schema.Int, seen: Seen }), Schema.Struct({ id: Schema.Int, count: Schema.Int })]))
@@ -16,7 +16,7 @@ const withoutProxies = () => Object.fromEntries(Object.entries(process.env).filt
 /** Runs a program to its end; dies if it fails. */
 const run = (command: string, ...words: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    const child = spawn(command, words, { cwd: here, stdio: ["ignore", "inherit", "inherit"] })
+    const child = spawn(command, words, { cwd: inFolder, stdio: ["ignore", "inherit", "inherit"] })
     child.once("error", (error) => resume(Effect.die(error)))
     child.once("exit", (code) => resume(code === 0 ? Effect.void : Effect.die(new Error(`${command} ended with ${code}`))))
     return Effect.sync(() => void child.kill())
@@ -30,11 +30,11 @@ export interface PythonClients {
 
 /** Sends requests with Python's clients, in one process. `prepare` in this folder creates their environment if it is missing. */
 export const makePythonClients: Effect.Effect<PythonClients, never, Scope.Scope> = Effect.gen(function* () {
-  yield* run(`${here}/prepare`)
+  yield* run(`${inFolder}/prepare`)
   const child = yield* Effect.acquireRelease(
     Effect.sync(
       (): ChildProcessByStdio<Writable, Readable, null> =>
-        spawn(`${here}/../../.seatrial/gateway-clients/bin/python`, [`${here}/clients.py`], {
+        spawn(`${inFolder}/../../.seatrial/gateway-clients/bin/python`, [`${inFolder}/clients.py`], {
           env: { ...withoutProxies(), PYTHONDONTWRITEBYTECODE: "1" },
           stdio: ["pipe", "pipe", "inherit"]
         })
@@ -45,11 +45,11 @@ export const makePythonClients: Effect.Effect<PythonClients, never, Scope.Scope>
   const listening = new Map<number, (count: number) => void>()
   let last = 0
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const told = decodeLine(line)
-    if ("count" in told) return listening.get(told.id)?.(told.count)
-    waiting.get(told.id)?.(Effect.succeed(told.seen))
-    waiting.delete(told.id)
-    listening.delete(told.id)
+    const message = decodeLine(line)
+    if ("count" in message) return listening.get(message.id)?.(message.count)
+    waiting.get(message.id)?.(Effect.succeed(message.seen))
+    waiting.delete(message.id)
+    listening.delete(message.id)
   })
   child.once("exit", (code) => {
     for (const resume of waiting.values()) resume(Effect.die(new Error(`the Python clients ended with ${code}`)))

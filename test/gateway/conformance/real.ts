@@ -23,14 +23,14 @@ export const promisesOfRealEngine = (it: Promises): void => {
     it.effect(`1, 2, 4 ${language}: a real engine gives the same answer whole and streamed, and the record has the tokens that the caller received`, () =>
       Effect.gen(function* () {
         const { record } = yield* Stage
-        const whole = yield* asks(language, { call: create, args: chat })
-        assert.isNull(whole.error)
-        const text = at(whole.value, "choices", 0, "message", "content")
+        const complete = yield* asks(language, { call: create, args: chat })
+        assert.isNull(complete.error)
+        const text = at(complete.value, "choices", 0, "message", "content")
         assert.match(String(text), /Paris/)
         const { items, requestId } = yield* asks(language, { call: create, args: { ...chat, stream_options: { include_usage: true } }, how: "stream" })
         assert.strictEqual(items.map((item) => at(item, "choices", 0, "delta", "content") ?? "").join(""), text)
         for (const [id, usage] of [
-          [whole.requestId, at(whole.value, "usage")],
+          [complete.requestId, at(complete.value, "usage")],
           [requestId, at(items.at(-1), "usage")]
         ] as const) {
           const { cache_read_tokens, input_tokens, output_tokens } = yield* record(id)
@@ -78,9 +78,9 @@ export const promisesOfRealEngine = (it: Promises): void => {
       Effect.gen(function* () {
         const { record } = yield* Stage
         const args = { model, input: messages[0]?.content, temperature: 0, max_output_tokens: 16 }
-        const whole = yield* asks(language, { call: "responses.create", args })
-        assert.isNull(whole.error)
-        const text = at(whole.value, "output", 0, "content", 0, "text")
+        const complete = yield* asks(language, { call: "responses.create", args })
+        assert.isNull(complete.error)
+        const text = at(complete.value, "output", 0, "content", 0, "text")
         assert.match(String(text), /Paris/)
         const { items, requestId } = yield* asks(language, { call: "responses.create", args, how: "stream" })
         assert.deepStrictEqual([at(items[0], "type"), at(items.at(-1), "type")], ["response.created", "response.completed"])
@@ -115,18 +115,18 @@ export const promisesOfRealEngine = (it: Promises): void => {
       Effect.gen(function* () {
         const { record } = yield* Stage
         const use = { client: "anthropic", args: { model, messages, max_tokens: 16 }, extra: { temperature: 0 } } as const
-        const whole = yield* asks(language, { ...use, call: "messages.create" })
-        assert.isNull(whole.error)
-        assert.match(String(at(whole.value, "content", 0, "text")), /Paris/)
-        const usage = at(whole.value, "usage")
-        const { cache_read_tokens, input_tokens, output_tokens } = yield* record(whole.requestId)
+        const complete = yield* asks(language, { ...use, call: "messages.create" })
+        assert.isNull(complete.error)
+        assert.match(String(at(complete.value, "content", 0, "text")), /Paris/)
+        const usage = at(complete.value, "usage")
+        const { cache_read_tokens, input_tokens, output_tokens } = yield* record(complete.requestId)
         assert.deepStrictEqual(
           [input_tokens, cache_read_tokens ?? 0, output_tokens],
           [at(usage, "input_tokens"), at(usage, "cache_read_input_tokens") ?? 0, at(usage, "output_tokens")]
         )
         const helped = yield* asks(language, { ...use, call: "messages", how: "helper" })
         assert.isNull(helped.error)
-        assert.strictEqual(at(helped.value, "content", 0, "text"), at(whole.value, "content", 0, "text"))
+        assert.strictEqual(at(helped.value, "content", 0, "text"), at(complete.value, "content", 0, "text"))
       })
     )
   }

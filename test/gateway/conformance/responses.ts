@@ -6,7 +6,7 @@ import { dataUrl, png } from "../../../packages/gateway/test/pictures.ts"
 import { asks, at, bodyOf, languages, type Promises, Stage } from "./Stage.ts"
 
 const create = "responses.create"
-const asked = { model: "acme/able", input: "hi" }
+const requestFields = { model: "acme/able", input: "hi" }
 const path = "/v1/responses"
 
 /** The types of events, in order, without repetitions in a row. */
@@ -30,19 +30,19 @@ export const promisesOfResponses = (it: Promises): void => {
       Effect.gen(function* () {
         const { play, record } = yield* Stage
         play(speaks(["Hel", "lo."]))
-        const whole = yield* asks(language, { call: create, args: asked })
-        assert.isNull(whole.error)
+        const complete = yield* asks(language, { call: create, args: requestFields })
+        assert.isNull(complete.error)
         assert.deepStrictEqual(
-          [at(whole.value, "status"), at(whole.value, "output", 0, "content", 0, "text"), at(whole.value, "store")],
+          [at(complete.value, "status"), at(complete.value, "output", 0, "content", 0, "text"), at(complete.value, "store")],
           ["completed", "Hello.", false]
         )
-        assert.deepInclude(yield* record(whole.requestId), { status_code: 200, input_tokens: 6, cache_read_tokens: 4, output_tokens: 3, endpoint: path })
-        const streamed = yield* asks(language, { call: create, args: asked, how: "stream" })
+        assert.deepInclude(yield* record(complete.requestId), { status_code: 200, input_tokens: 6, cache_read_tokens: 4, output_tokens: 3, endpoint: path })
+        const streamed = yield* asks(language, { call: create, args: requestFields, how: "stream" })
         assert.deepStrictEqual(kindsOf(streamed.items), order)
         const last = at(streamed.items.at(-1), "response")
         assert.deepStrictEqual([at(last, "usage", "input_tokens"), at(last, "usage", "output_tokens")], [10, 2])
         assert.deepInclude(yield* record(streamed.requestId), { status_code: 200, input_tokens: 6, cache_read_tokens: 4, output_tokens: 2, streamed: true })
-        const helped = yield* asks(language, { call: "responses", args: asked, how: "helper" })
+        const helped = yield* asks(language, { call: "responses", args: requestFields, how: "helper" })
         assert.isNull(helped.error)
         assert.deepStrictEqual([at(helped.value, "status"), at(helped.value, "output", 0, "content", 0, "text")], ["completed", "Hello."])
       })
@@ -54,7 +54,7 @@ export const promisesOfResponses = (it: Promises): void => {
         const begun = framesOf(path, ["a", "b"]).slice(0, 5).join("")
         const calls = play((call) => openStream(call).write(begun))
         const dies = (count: number) => (count === 5 ? calls[0]?.response.destroy() : undefined)
-        const { error, items, requestId } = yield* asks(language, { call: create, args: asked, how: "stream", onItem: dies })
+        const { error, items, requestId } = yield* asks(language, { call: create, args: requestFields, how: "stream", onItem: dies })
         assert.isNull(error)
         const failed = items.at(-1)
         assert.deepStrictEqual(
@@ -64,12 +64,12 @@ export const promisesOfResponses = (it: Promises): void => {
         assert.deepInclude(yield* ended(requestId), { state: "completed", status_code: 502, finish_reason: null })
         for (const script of [misbehaviours.stops(5, ["a", "b"]), misbehaviours.fails(5, ["a", "b"])]) {
           play(script)
-          const other = yield* asks(language, { call: create, args: asked, how: "stream" })
+          const other = yield* asks(language, { call: create, args: requestFields, how: "stream" })
           assert.strictEqual(at(other.items.at(-1), "type"), "response.failed")
           assert.notInclude(JSON.stringify(other.items), "secret")
         }
         play(misbehaviours.stops(5, ["a", "b"]))
-        const helped = yield* asks(language, { call: "responses", args: asked, how: "helper" })
+        const helped = yield* asks(language, { call: "responses", args: requestFields, how: "helper" })
         if (language === "JavaScript") assert.strictEqual(at(helped.value, "status"), "failed")
         else assert.isNotNull(helped.error)
       })
@@ -88,7 +88,7 @@ export const promisesOfResponses = (it: Promises): void => {
           ...["web_search", "file_search", "code_interpreter", "image_generation", "mcp"].map((type) => [{ tools: [{ type }] }, "tools[0].type"] as const)
         ]
         for (const [args, param] of cases) {
-          const { error } = yield* asks(language, { call: create, args: { ...asked, ...args } })
+          const { error } = yield* asks(language, { call: create, args: { ...requestFields, ...args } })
           assert.deepInclude(error, { kind: "BadRequestError", status: 400, param }, JSON.stringify(args))
           assert.match(error?.code ?? "", /^unsupported_(parameter|value)$/, JSON.stringify(args))
         }
@@ -107,7 +107,7 @@ export const promisesOfResponses = (it: Promises): void => {
         ]
         const calls = play(speaks(["a"]))
         const one = dataUrl(png(8, 8))
-        const ask = (...urls: ReadonlyArray<string>) => asks(language, { address: gazing, call: create, args: { ...asked, input: content(...urls) } })
+        const ask = (...urls: ReadonlyArray<string>) => asks(language, { address: gazing, call: create, args: { ...requestFields, input: content(...urls) } })
         assert.isNull((yield* ask("https://images.test/image", one)).error)
         const sent = [0, 1].map((index) => at(bodyOf(calls[0]), "input", 0, "content", index, "image_url"))
         assert.deepStrictEqual(sent, [one, one])

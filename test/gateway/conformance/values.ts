@@ -110,12 +110,12 @@ export const promisesOfValues = (it: Promises): void => {
         const { error, items, requestId } = yield* asks(language, { call: create, args: { ...chat, n: 2, temperature: 1 }, how: "stream" })
         assert.isNull(error)
         const of = (index: number) => items.filter((item) => at(item, "choices", 0, "index") === index)
-        const said = (index: number) =>
+        const contentOf = (index: number) =>
           of(index)
             .map((item) => at(item, "choices", 0, "delta", "content") ?? "")
             .join("")
         const ended = (index: number) => of(index).flatMap((item) => at(item, "choices", 0, "finish_reason") ?? [])
-        assert.deepStrictEqual([said(0), said(1), ended(0), ended(1)], ["a", "bc", ["stop"], ["length"]])
+        assert.deepStrictEqual([contentOf(0), contentOf(1), ended(0), ended(1)], ["a", "bc", ["stop"], ["length"]])
         assert.deepInclude(yield* record(requestId), { input_tokens: 10, output_tokens: 3 })
       })
     )

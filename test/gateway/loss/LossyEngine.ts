@@ -50,21 +50,21 @@ const answer = (request: IncomingMessage, response: ServerResponse, body: string
   const { messages, stream } = decode(body)
   const plan = messages[0]?.content
   if (plan === undefined) return response.writeHead(400).end()
-  const told = (completion: number) => (plan.silent ? {} : { usage: usageOf(plan, completion) })
+  const usageMember = (completion: number) => (plan.silent ? {} : { usage: usageOf(plan, completion) })
   if (stream !== true) {
     const choices = [{ index: 0, message: { role: "assistant", content: "x".repeat(plan.tokens) }, finish_reason: "stop" }]
     const timer = setTimeout(
-      () => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ ...envelope, choices, ...told(plan.tokens) })),
+      () => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ ...envelope, choices, ...usageMember(plan.tokens) })),
       plan.pace * plan.tokens
     )
     return request.once("close", () => (response.writableEnded ? undefined : response.destroyed && clearTimeout(timer)))
   }
   response.writeHead(200, { "content-type": "text/event-stream" })
-  response.write(frame({ choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }], ...told(0) }))
+  response.write(frame({ choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }], ...usageMember(0) }))
   let sent = 0
   const token = () => {
     sent++
-    return response.write(frame({ choices: [{ index: 0, delta: { content: "x" }, logprobs: null, finish_reason: null }], ...told(sent) }))
+    return response.write(frame({ choices: [{ index: 0, delta: { content: "x" }, logprobs: null, finish_reason: null }], ...usageMember(sent) }))
   }
   while (sent < (plan.burst ?? 0)) token()
   if (plan.pace === 0) {
@@ -79,7 +79,7 @@ const answer = (request: IncomingMessage, response: ServerResponse, body: string
     if (sent < plan.tokens) return void token()
     clearInterval(timer)
     response.write(frame({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }))
-    if (!plan.silent) response.write(frame({ choices: [], ...told(plan.tokens) }))
+    if (!plan.silent) response.write(frame({ choices: [], ...usageMember(plan.tokens) }))
     response.end(dataFrame(streamEnd))
   }, plan.pace)
   return response.once("close", () => clearInterval(timer))

@@ -10,7 +10,7 @@ import { killPostgres, openPostgres } from "./ownPostgres.ts"
 const seed = Number(process.env.GATEWAY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 const kills = Number(process.env.GATEWAY_KILLS ?? 5)
 
-const told = (what: string, result: object) => Effect.sync(() => process.stdout.write(`${what}, GATEWAY_SEED=${seed}: ${JSON.stringify(result)}\n`))
+const report = (what: string, result: object) => Effect.sync(() => process.stdout.write(`${what}, GATEWAY_SEED=${seed}: ${JSON.stringify(result)}\n`))
 
 describe("requests and their records", () => {
   it.live(
@@ -30,7 +30,7 @@ describe("requests and their records", () => {
         })
         const seen = yield* underLoad(lab, draw, 32, kill)
         const result = yield* holdToRecords(url, lab, seen)
-        yield* told(`${kills} kills`, result)
+        yield* report(`${kills} kills`, result)
         assert.isAbove(seen.filter(({ end }) => end === "finished").length, 20 * kills)
         assert.isAbove(seen.filter(({ end }) => end === "cut").length, 0)
       }).pipe(Effect.scoped),
@@ -80,7 +80,7 @@ describe("requests and their records", () => {
         const seen = yield* underLoad(lab, draw, 24, play)
         const result = yield* holdToRecords(url, lab, seen)
         const spooled = gateways.reduce((sum, { timesSpooled }) => sum + timesSpooled(), 0)
-        yield* told(order.map(({ disaster: [name] }) => name).join(", "), { ...result, spooled })
+        yield* report(order.map(({ disaster: [name] }) => name).join(", "), { ...result, spooled })
         assert.isAbove(seen.filter(({ end }) => end === "finished").length, 50)
         assert.isAbove(spooled, 0)
       }).pipe(Effect.scoped)
