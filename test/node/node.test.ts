@@ -8,7 +8,7 @@ import { namespace } from "./clusterObjects.ts"
 import { chart } from "./NodeCluster.ts"
 import { policyHooks } from "./policyHooks.ts"
 import { probeEverything } from "./policyProbes.ts"
-import { restartCounts } from "./restartCounts.ts"
+import { restartCounts, restartPart } from "./restartPrograms.ts"
 import { ServedRelease } from "./ServedRelease.ts"
 import { stopPods } from "./stopPods.ts"
 
@@ -68,6 +68,20 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
       for (const program of ["server", "gateway", "operator"]) yield* release.kubectl(["rollout", "status", `deployment/seatrial-${program}`, "--timeout=300s"])
       yield* eventually("the model answers again", ask(release.inference, release.model), ({ status }) => status === 200)
     })
+  )
+
+  it.effect("no answer is lost and no container restarts when kubelet and containerd of each node are killed", () =>
+    Effect.gen(function* () {
+      const release = yield* ServedRelease
+      const before = yield* restartCounts(release)
+      const stop = yield* keepAsking(release.inference, release.model)
+      for (const node of release.nodes) {
+        yield* restartPart(release, node, node.kubelet)
+        yield* restartPart(release, node, node.containerd)
+      }
+      assert.isAbove((yield* stop).length, 10)
+      assert.deepStrictEqual(yield* restartCounts(release), before)
+    }).pipe(Effect.scoped)
   )
 
   it.effect("no answer is lost in an upgrade and a rollback, and a release that is installed again continues with its models", () =>

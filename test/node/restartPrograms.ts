@@ -1,0 +1,30 @@
+import { Pod } from "@seatrial/kube"
+import { Effect } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { namespace } from "./clusterObjects.ts"
+import type { NodeClusterShape } from "./NodeCluster.ts"
+import type { RealNode } from "./RealNode.ts"
+import type { Part } from "./startPart.ts"
+
+/** Each running container of the namespace with the number of its restarts. */
+export const restartCounts = ({ kube }: Pick<NodeClusterShape, "kube">) =>
+  Effect.map(kube.list(Pod, { namespace }), (pods) =>
+    pods
+      .filter(({ status }) => status?.phase === "Running")
+      .flatMap(({ metadata, status }) => (status?.containerStatuses ?? []).map(({ name, restartCount }) => `${metadata.name} ${name} ${restartCount}`))
+      .sort()
+  )
+
+const ready = '{.status.conditions[?(@.type=="Ready")]'
+
+/** Kills a program of a node, starts it again, and waits until the kubelet reports a ready node with all GPUs. */
+export const restartPart = Effect.fnUntraced(function* ({ kubectl }: NodeClusterShape, { name }: RealNode, part: Part) {
+  yield* part.stop()
+  const stoppedAt = Math.floor(Date.now() / 1_000)
+  yield* part.start
+  const report = kubectl(["get", "node", name, `--output=jsonpath=${ready}.status} ${ready}.lastHeartbeatTime} {.status.allocatable.nvidia\\.com/gpu}`])
+  yield* eventually(`${name} is ready again`, report, (text) => {
+    const [status, heartbeat = "", gpus] = text.split(" ")
+    return status === "True" && Date.parse(heartbeat) / 1_000 > stoppedAt && gpus === "4"
+  })
+})
