@@ -2,7 +2,7 @@ import { KubeClient } from "@seatrial/kube"
 import { Effect } from "effect"
 import type { Gathered } from "../gather/gather.ts"
 import { mainContainer, mainContainerName } from "../gather/podStatus.ts"
-import type { WatchedPod } from "../gather/watched.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 
 const lines = 60
 /** Characters to keep from each end of a log. */

@@ -1,8 +1,8 @@
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Effect, Option } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
-import { WatchedPod } from "../gather/watched.ts"
 import type { HoldKeeper } from "../gpu/keepHolds.ts"
+import { WatchedPod } from "../resources/watched.ts"
 
 interface Removing {
   readonly cluster: { readonly pods: Pick<Cluster["pods"], "get"> }

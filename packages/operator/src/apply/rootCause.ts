@@ -4,8 +4,8 @@ import { lastWords } from "../gather/lastWords.ts"
 import { firstContainer } from "../gather/observeCopy.ts"
 import { type ContainerExit, type ContainerStatus, conditionOf, initContainer, lastExit, mainContainer } from "../gather/podStatus.ts"
 import { foreignInitContainers, sidecars, unreadySidecar } from "../gather/sidecars.ts"
-import type { WatchedPod } from "../gather/watched.ts"
 import { checkContainer, roleLabel } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 
 /**
  * The driver's and CUDA's messages about a failed GPU, for example `NVRM: Xid (PCI:0000:3b:00): 79, ...` or an

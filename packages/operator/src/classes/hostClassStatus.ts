@@ -1,10 +1,10 @@
 import { isFinished } from "@seatrial/domain"
 import type { Capacity } from "../gather/capacity/GpuLedger.ts"
 import type { Hardware } from "../gather/capacity/hardware.ts"
+import { classVerdict } from "../resources/classVerdict.ts"
 import type { HostClassStatus } from "../resources/HostClassResource.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { WatchedHostClass } from "../resources/WatchedHostClass.ts"
-import { classVerdict } from "./classVerdict.ts"
 import { hardwareVerdict } from "./hardwareVerdict.ts"
 
 /** The most model names that a status lists. */

@@ -2,10 +2,10 @@ import { type KubeClient, type KubeError, Node, Reflector } from "@seatrial/kube
 import { Effect, type Scope, Stream } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
+import { WatchedBudget, WatchedJob, WatchedPod } from "../resources/watched.ts"
 import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
 import { countOtherPods, watchOtherPods } from "./capacity/otherPods.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
-import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
 
 /** The operator's watches: its own namespace, nodes and host classes. */
 export interface Cluster {

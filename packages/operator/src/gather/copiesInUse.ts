@@ -1,5 +1,5 @@
 import { copyContainer } from "../resources/objectNames.ts"
-import type { WatchedPod } from "./watched.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 
 /** The commits that the pod copies to that claim, or has copied. */
 const copiesOf = ({ spec }: WatchedPod, claim: string): ReadonlyArray<string> =>

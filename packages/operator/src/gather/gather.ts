@@ -13,6 +13,7 @@ import { type ObservedPod, whichStart } from "../observation/ObservedPod.ts"
 import { enginePodName, objectName } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
@@ -29,7 +30,6 @@ import { isOutdated, observeDownload, readDownload } from "./readDownload.ts"
 import { readEngine } from "./readEngine.ts"
 import { readBootLog } from "./readLog.ts"
 import { type Place, readPlace } from "./readPlace.ts"
-import type { WatchedPod } from "./watched.ts"
 
 /**
  * The result of reading everything that a pass needs. `observe` adds the pool's state at the moment of the decision.

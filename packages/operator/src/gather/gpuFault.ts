@@ -1,7 +1,7 @@
 import type { Node } from "@seatrial/kube"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { lastExit, mainContainer } from "./podStatus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 export type Cause = NonNullable<ModelDeploymentStatus["cause"]>
 

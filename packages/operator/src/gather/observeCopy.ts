@@ -2,9 +2,9 @@ import type { NamedFailure } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
 import type { ObservedCopy } from "../observation/ObservedPod.ts"
 import { checkContainer, copyContainer } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { observeAttempts } from "./observeAttempts.ts"
 import { type ContainerExit, initContainer } from "./podStatus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 /** The name of the pod's init container for weights; null if it has none. */
 export const firstContainer = ({ spec }: WatchedPod): string | null =>

@@ -3,10 +3,10 @@ import { readProgress } from "@seatrial/hub"
 import { fetchStart } from "../limits.ts"
 import { type FetchObstacle, ObservedFetch } from "../observation/ObservedFetch.ts"
 import { fetchContainer } from "../resources/objectNames.ts"
+import type { WatchedJob, WatchedPod } from "../resources/watched.ts"
 import { lastWords } from "./lastWords.ts"
 import { conditionOf, hasEnded, lastExit, mainContainer, millisOf } from "./podStatus.ts"
 import { foreignInitContainers, sidecars } from "./sidecars.ts"
-import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 const unexplained: NamedFailure = {
   code: "download_failed",

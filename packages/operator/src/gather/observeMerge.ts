@@ -1,9 +1,9 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { ObservedMerge } from "../observation/ObservedPod.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { observeAttempts } from "./observeAttempts.ts"
 import { type ContainerExit, initContainer } from "./podStatus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 const unexplained = ({ exitCode, reason }: ContainerExit): NamedFailure => ({
   code: "fidelity_not_run",

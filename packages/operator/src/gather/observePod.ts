@@ -2,12 +2,12 @@ import type { Node } from "@seatrial/kube"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { imageDigest, isPinned } from "../resources/imageDigest.ts"
 import { enginePort, madeFromAnnotation } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { hasGpuFault } from "./gpuFault.ts"
 import { observeCopy } from "./observeCopy.ts"
 import { observeMerge } from "./observeMerge.ts"
 import { conditionOf, hasEnded, lastExit, mainContainer, mainContainerSpec, millisOf } from "./podStatus.ts"
 import { unreadySidecar } from "./sidecars.ts"
-import type { WatchedPod } from "./watched.ts"
 
 /** Waiting reasons of a container that cannot start. */
 const blocking = new Set([

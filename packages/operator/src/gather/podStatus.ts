@@ -1,5 +1,5 @@
 import { engineContainer, fetchContainer, roleLabel } from "../resources/objectNames.ts"
-import type { WatchedPod } from "./watched.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 
 export type ContainerStatus = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
 export type ContainerExit = NonNullable<NonNullable<ContainerStatus["state"]>["terminated"]>

@@ -5,11 +5,11 @@ import { fetchJob } from "../objects/fetchObjects.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { fetchContainer, fetchJobName, madeFromAnnotation, roleLabel } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
+import type { WatchedJob, WatchedPod } from "../resources/watched.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { GatherSettings } from "./gather.ts"
 import { fetchingPod, observeFetch } from "./observeFetch.ts"
 import { readProgressLog } from "./readLog.ts"
-import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 /** The Job that downloads the run's weights, its pods, and the end of the log of the running one. */
 interface Download {

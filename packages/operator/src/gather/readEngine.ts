@@ -3,12 +3,12 @@ import type { Run } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import type { ObservedCopy, ObservedPod } from "../observation/ObservedPod.ts"
 import { deploymentLabel, enginePodName } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { GatherMemory } from "./GatherMemory.ts"
 import { firstContainer, observeCopy } from "./observeCopy.ts"
 import { observePod } from "./observePod.ts"
 import { readProgressLog } from "./readLog.ts"
-import type { WatchedPod } from "./watched.ts"
 
 /** The run's engine in the cluster. */
 export interface Engine {

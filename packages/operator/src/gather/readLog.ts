@@ -5,8 +5,8 @@ import { Effect } from "effect"
 import { bootRestarts } from "../limits.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { engineContainer } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { lastExit, mainContainer } from "./podStatus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 /** Lines of an engine's log that explain a failed start. */
 const bootLines = 200

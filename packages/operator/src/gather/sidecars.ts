@@ -1,6 +1,6 @@
 import { checkContainer, copyContainer, mergeContainer } from "../resources/objectNames.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { type ContainerStatus, mainContainer, mainContainerName } from "./podStatus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 // An admission webhook, for example of a service mesh, may add containers to any pod, in any position. They are not
 // part of the product, but the pod depends on them.

@@ -1,6 +1,6 @@
 import type { FailedStarts } from "@seatrial/store"
 import { type ContainerStatus, conditionOf, lastExit, mainContainer, millisOf } from "../gather/podStatus.ts"
-import type { WatchedPod } from "../gather/watched.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 
 const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
 

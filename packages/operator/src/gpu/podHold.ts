@@ -4,9 +4,9 @@ import { Option, Schema } from "effect"
 import { gpusOf, resourcesOf } from "../gather/capacity/takenGpus.ts"
 import { nodeDownSince } from "../gather/observePod.ts"
 import { hasEnded, millisOf } from "../gather/podStatus.ts"
-import type { WatchedPod } from "../gather/watched.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { failedStarts } from "./failedStarts.ts"
 
 /** The GPUs that an engine's pod holds. Times are Unix milliseconds from the pod's status. */

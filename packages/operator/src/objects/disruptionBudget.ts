@@ -2,8 +2,8 @@ import type { DeploymentId } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Equal } from "effect"
-import type { WatchedBudget } from "../gather/watched.ts"
 import { deploymentLabel, objectName, roleLabel } from "../resources/objectNames.ts"
+import type { WatchedBudget } from "../resources/watched.ts"
 import { engineLabels, runLabels } from "./engineObjects.ts"
 
 /** The budget uses a number of pods, because no controller owns the pod. */

@@ -4,9 +4,9 @@ import type { Node } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import { type MergedModel, makeEngineClient, type Subject } from "@seatrial/trial"
 import { type Duration, Effect } from "effect"
-import type { WatchedPod } from "../gather/watched.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/PodClass.ts"
+import type { WatchedPod } from "../resources/watched.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** A ready engine, and what it was started for. */

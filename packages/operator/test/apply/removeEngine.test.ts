@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { KubeClient } from "@seatrial/kube"
 import { Effect, Exit, Option } from "effect"
 import { removeEngine } from "../../src/apply/removeEngine.ts"
-import { WatchedPod } from "../../src/gather/watched.ts"
+import { WatchedPod } from "../../src/resources/watched.ts"
 import { makeMemoryKube } from "../reconcile/memoryKube.ts"
 
 const name = "dep-1-engine"

@@ -7,9 +7,9 @@ import { gpusOf } from "../../src/gather/capacity/takenGpus.ts"
 import { compactDeployment } from "../../src/gather/compactDeployment.ts"
 import { copiesInUse } from "../../src/gather/copiesInUse.ts"
 import { observePod } from "../../src/gather/observePod.ts"
-import { WatchedBudget, WatchedJob, WatchedPod } from "../../src/gather/watched.ts"
 import { enginePod } from "../../src/objects/enginePod.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
+import { WatchedBudget, WatchedJob, WatchedPod } from "../../src/resources/watched.ts"
 import { podClass, revision, run } from "../observations.ts"
 
 describe("the copies of the watches", () => {

@@ -1,7 +1,7 @@
 import type { Node } from "@seatrial/kube"
 import type { PodClass } from "../../resources/PodClass.ts"
+import type { WatchedPod } from "../../resources/watched.ts"
 import { isGated } from "../observePod.ts"
-import type { WatchedPod } from "../watched.ts"
 import { type GpuUsage, makeGpuUsage } from "./GpuUsage.ts"
 import { type Hardware, hardwareOf } from "./hardware.ts"
 import { makeNodeRoom } from "./NodeRoom.ts"

@@ -1,6 +1,6 @@
 import type { Node } from "@seatrial/kube"
+import type { WatchedPod } from "../../resources/watched.ts"
 import { hasEnded } from "../podStatus.ts"
-import type { WatchedPod } from "../watched.ts"
 
 const podSays = (pod: WatchedPod) => [pod.spec?.nodeName, hasEnded(pod), pod.metadata.deletionTimestamp !== undefined]
 

@@ -1,6 +1,6 @@
 import { hostClassLabel, organizationLabel } from "../../resources/objectNames.ts"
+import type { WatchedPod } from "../../resources/watched.ts"
 import { hasEnded } from "../podStatus.ts"
-import type { WatchedPod } from "../watched.ts"
 import { quantity } from "./nodeFit.ts"
 
 export const gpusOf = (pod: WatchedPod, resource: string): number =>

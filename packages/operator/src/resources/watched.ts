@@ -1,14 +1,6 @@
 import { defineResource, Job, Pod, PodDisruptionBudget } from "@seatrial/kube"
 import { Schema } from "effect"
-import {
-  deploymentLabel,
-  gpuPriceAnnotation,
-  hostClassLabel,
-  madeFromAnnotation,
-  organizationLabel,
-  roleLabel,
-  weightsInUseAnnotation
-} from "../resources/objectNames.ts"
+import { deploymentLabel, gpuPriceAnnotation, hostClassLabel, madeFromAnnotation, organizationLabel, roleLabel, weightsInUseAnnotation } from "./objectNames.ts"
 
 // Schemas of the kinds with as many objects as there are deployments. They name only the fields that the operator uses;
 // all other fields are neither parsed nor kept. A start of the operator reads all objects.

@@ -1,9 +1,9 @@
 import { engineFor } from "@seatrial/engines"
 import { Option, Result } from "effect"
-import { type PodClass, toPodClass } from "../resources/PodClass.ts"
-import { brokenRule } from "../resources/Rule.ts"
-import { hostClassRules, nodeSelectorProblem } from "../resources/rules.ts"
-import { readHostClass, type WatchedHostClass } from "../resources/WatchedHostClass.ts"
+import { type PodClass, toPodClass } from "./PodClass.ts"
+import { brokenRule } from "./Rule.ts"
+import { hostClassRules, nodeSelectorProblem } from "./rules.ts"
+import { readHostClass, type WatchedHostClass } from "./WatchedHostClass.ts"
 
 interface Verdict {
   readonly accepted: boolean
