@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { checkImages } from "../src/images/checkImages.ts"
+import { checkImageCount, checkImages } from "../src/images/checkImages.ts"
 import { fillPlaces, ImagePlaces } from "../src/images/ImagePlaces.ts"
 import { imageUrl } from "../src/images/imageUrl.ts"
 import { readBase64 } from "../src/images/readBase64.ts"
@@ -104,9 +104,9 @@ describe("an image in a request", () => {
   it("is counted over the whole request", () => {
     const one = dataUrl(png(8, 8))
     assert.strictEqual(verdict(one, one), "ok")
-    assert.strictEqual(verdict(one, one, one), "too_many_images")
-    const refusal = checkImages(placesOf([one, one, one]), limits)
-    assert.strictEqual(refusal instanceof Refusal ? refusal.param : "", "messages[2].content[0].image_url.url")
+    const refusal = checkImageCount(placesOf([one, one, one]), limits)
+    assert.deepStrictEqual([refusal?.code, refusal?.param], ["too_many_images", "messages[2].content[0].image_url.url"])
+    assert.strictEqual(checkImageCount(placesOf([one]), null)?.code, "unsupported_value")
   })
 
   it("must be base64 with padding and without white space", () => {

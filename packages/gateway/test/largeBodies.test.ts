@@ -3,9 +3,11 @@ import { OrgId } from "@seatrial/domain"
 import { Effect, Fiber, Schema } from "effect"
 import { RequestAbort } from "../src/RequestAbort.ts"
 import { LargeBodies } from "../src/vocabulary/LargeBodies.ts"
+import { decodeAnswer, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
+import { dataUrl, padded, png } from "./pictures.ts"
 import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
-import { targetWith } from "./vocabularyTargets.ts"
+import { seeing, targetWith } from "./vocabularyTargets.ts"
 
 const content = "é".repeat(700_000)
 const large = { ...chat, messages: [{ role: "user", content }], seed: 5, user: "u" }
@@ -69,6 +71,46 @@ describe("a body of more than 64 KiB", () => {
       yield* soon(() => world.used === 2)
     })
   )
+
+  const image = (url: string) => ({ type: "image_url", image_url: { url } })
+  const withImages = (urls: ReadonlyArray<string>, text = "a") => ({
+    ...chat,
+    messages: [{ role: "user", content: [{ type: "text", text }, ...urls.map(image)] }]
+  })
+
+  it.live("reaches the engine with its images, and is refused if it has too many", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(answers(wholeAnswer("a")))
+      const { address, world } = yield* makeStage([engine.url])
+      world.route = { ...world.route, capabilities: seeing }
+      const urls = [dataUrl(padded(png(8, 8), 100_000)), dataUrl(padded(png(9, 9), 100_001))]
+      for (const text of ["a", "é"]) {
+        const body = withImages(urls, text)
+        assert.strictEqual((yield* fetched(address, { body })).status(), 200)
+        assert.deepStrictEqual(JSON.parse(engine.calls.at(-1)?.body ?? "").messages, body.messages)
+      }
+      const refused = JSON.parse((yield* fetched(address, { body: withImages([...urls, dataUrl(png(8, 8))]) })).text()).error
+      assert.deepStrictEqual([refused.code, refused.param], ["too_many_images", "messages[0].content[3].image_url.url"])
+      assert.strictEqual(engine.calls.length, 2)
+    })
+  )
+
+  it("gives the gateway no more than 64 KiB to parse, whatever it contains", () => {
+    const bodies: ReadonlyArray<readonly [what: string, body: object]> = [
+      ["long images", withImages([`data:image/png;base64,${"A".repeat(4_000_000)}`, `https://${"é".repeat(1_000_000)}`])],
+      ["many images", withImages(Array.from({ length: 45_000 }, () => "https://example.com/"))],
+      ["a long cache key", { ...chat, prompt_cache_key: "k".repeat(1_000_000) }],
+      ["a long name", { ...chat, ["é".repeat(1_000_000)]: 1 }],
+      ["a long text", { ...chat, messages: [{ role: "user", content: "\u0000".repeat(1_000_000) }] }]
+    ]
+    for (const [what, body] of bodies)
+      for (const check of [null, { endpoint: "/v1/chat/completions", target: targetWith({ capabilities: seeing }) } as const]) {
+        const { head } = makeLargeBodyReader()({ check, isHeld: false }, Buffer.from(JSON.stringify(body)))
+        assert.isAtMost(Buffer.byteLength(head), 64 * 1024, what)
+        assert.include(["Read", "Checked", "Refused"], decodeAnswer(head)._tag)
+      }
+    assert.throws(() => decodeAnswer(`{"_tag":"Read","body":{"model":"m","members":{}}${" ".repeat(64 * 1024)}}`))
+  })
 
   const orgOf = (digit: number) => Schema.decodeSync(OrgId)(`org_${"0".repeat(25)}${digit}`)
   const opened = (options: ConstructorParameters<typeof LargeBodies>[0] = {}) =>

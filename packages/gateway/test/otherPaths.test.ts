@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { InferencePath, ModelCapabilities, ServedContract } from "@seatrial/domain"
 import { withdrawCapabilities } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { capabilitiesOf, everything, refusalOf, sentOf, takenOf, targetWith } from "./vocabularyTargets.ts"
+import { capabilitiesOf, everything, refusalOf, seeing, sentOf, takenOf, targetWith } from "./vocabularyTargets.ts"
 
 const responses = { model: "m", input: "hi" }
 const messages = { model: "m", max_tokens: 2_000, messages: [{ role: "user", content: "hi" }] }
@@ -258,7 +258,7 @@ describe("on the other paths", () => {
       { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
       { type: "image", source: { type: "url", url: "https://example.org/a.png" } }
     ]
-    const able = targetWith({ capabilities: { ...capabilitiesOf(everything), supports_image_input: true } })
+    const able = targetWith({ capabilities: seeing })
     const taken = takenOf({ ...messages, messages: [{ role: "user", content }] }, "/v1/messages", able)
     assert.deepStrictEqual(
       taken.images.map(({ param, url }) => [param, url]),

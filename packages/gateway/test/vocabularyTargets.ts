@@ -4,6 +4,7 @@ import { Refusal } from "../src/refusals.ts"
 import type { Target } from "../src/vocabulary/Checking.ts"
 import { type CheckedRequest, checkRequest } from "../src/vocabulary/checkRequest.ts"
 import { parseBody } from "../src/vocabulary/parseBody.ts"
+import { limits } from "./pictures.ts"
 
 /** A template that uses everything that a template can use. */
 export const ableTemplate = "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}{{ reasoning_effort }}<|image_pad|>"
@@ -25,6 +26,9 @@ export const everything: ServedContract = {
 
 export const capabilitiesOf = (served: ServedContract, chat_template: string | null = ableTemplate): ModelCapabilities =>
   modelCapabilities(served, { chat_template, commit: "c".repeat(40) })
+
+/** The capabilities of a model that also accepts images. */
+export const seeing: ModelCapabilities = { ...capabilitiesOf(everything), supports_image_input: true, image_input: limits }
 
 /** `runtime`: the engine whose wire the target has, unless `wire` is given. */
 export type TargetOptions = Partial<Target> & { readonly runtime?: Runtime }

@@ -1,5 +1,5 @@
 import type { ImageInput } from "@seatrial/domain"
-import type { Refusal } from "../refusals.ts"
+import { type Refusal, unsupportedValue } from "../refusals.ts"
 import type { CheckedImage, ImagePlace } from "./ImagePlaces.ts"
 import {
   emptyImageFile,
@@ -65,14 +65,19 @@ const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage |
   return invalidImageUrl("The image must be `data:image/...;base64,...` or an https URL with a host name, without port, user name and password.", param)
 }
 
+/** Refuses a request with more images than its model accepts, including those of earlier messages. */
+export const checkImageCount = (images: ReadonlyArray<ImagePlace>, limits: Limits | null): Refusal | null => {
+  const extra = images[limits?.max_images ?? 0]
+  if (extra === undefined) return null
+  if (limits === null) return unsupportedValue("The model does not accept images.", extra.param)
+  return tooManyImages(`A request may have at most ${limits.max_images} images, including those of earlier messages; it has ${images.length}.`, extra.param)
+}
+
 /**
  * Checks all images of a request, including earlier messages and tool results, as far as possible without a
  * download.
  */
 export const checkImages = (images: ReadonlyArray<ImagePlace>, limits: Limits): ReadonlyArray<CheckedImage | RemoteImage> | Refusal => {
-  const extra = images[limits.max_images]
-  if (extra !== undefined)
-    return tooManyImages(`A request may have at most ${limits.max_images} images, including those of earlier messages; it has ${images.length}.`, extra.param)
   const checked: Array<CheckedImage | RemoteImage> = []
   for (const image of images) {
     const result = checkSource(image, limits)

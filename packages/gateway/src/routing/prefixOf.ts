@@ -1,5 +1,5 @@
 /** Characters at the start of a request that decide which engine is preferred. */
-const prefixLength = 1_024
+export const prefixLength = 1_024
 
 type Members = Readonly<Record<string, unknown>>
 

@@ -7,7 +7,7 @@ import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
 import { LargeBodyProcess, type ProcessEnd } from "./LargeBodyProcess.ts"
-import { decodeAnswer, encodeQuestion, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
+import { checkedRequestOf, decodeAnswer, encodeQuestion, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
 import type { ParsedBody } from "./parseBody.ts"
 
 /**
@@ -222,9 +222,7 @@ export class LargeBodies {
     const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, requestAbort }
     const check: LargeBody["check"] = (endpoint, target) =>
       Effect.flatMap(this.#ask(received, { endpoint, target }), ({ answer, body }) =>
-        answer._tag === "Checked"
-          ? Effect.succeed({ ...answer.checked, endpoint, imageCount: 0, withoutImages: null, engineBody: body.toString(answer.isAscii ? "latin1" : "utf8") })
-          : Effect.die(new Error("a body was read that was to be checked"))
+        answer._tag === "Checked" ? Effect.succeed(checkedRequestOf(endpoint, answer, body)) : Effect.die(new Error("a body was read that was to be checked"))
       )
     return Effect.flatMap(this.#ask(received, null), ({ answer }) =>
       answer._tag === "Read" ? Effect.succeed(new LargeBody(answer.body, check)) : Effect.die(new Error("a body was checked that was to be read"))

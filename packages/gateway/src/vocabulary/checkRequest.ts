@@ -1,4 +1,5 @@
 import { type InferencePath, nameInEngine } from "@seatrial/domain"
+import { checkImageCount } from "../images/checkImages.ts"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
 import { answerLimit, outputLimitOf } from "./answerLimit.ts"
@@ -90,6 +91,8 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
   const body = endpoints[endpoint].check(members, at)
   const { stream, stream_options } = body
   if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options requires `stream: true`.", "stream_options")
+  const images = checkImageCount(at.images, target.capabilities.image_input)
+  if (images !== null) throw images
   const prompts = promptsOf(body)
   return {
     endpoint,
