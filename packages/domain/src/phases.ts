@@ -35,16 +35,21 @@ export interface PhaseTraits {
   readonly engineRuns: boolean
   /** Whether the stored weights of the run's commit matter: the run is about to download or load them. */
   readonly readsWeights: boolean
+  /**
+   * Which runs may become `activated` from this phase: all; `candidate`: only those that are not to serve; `verified
+   * candidate`: only those of a revision that was verified before; null: none.
+   */
+  readonly activates: "all" | "candidate" | "verified candidate" | null
   readonly terminal: boolean
 }
 
-const working = { awaitsGpus: false, holdsGpus: false, engineRuns: false, readsWeights: false, terminal: false } as const
+const working = { awaitsGpus: false, holdsGpus: false, engineRuns: false, readsWeights: false, activates: null, terminal: false } as const
 const finished = { ...working, terminal: true } as const
 
-/** What each phase implies. Every set of phases, in code and in SQL, is derived from this table. */
+/** What each phase implies. Sets of phases, in code and in SQL, are derived from this table. */
 export const phaseTraits: Record<WorkingPhase, PhaseTraits & { readonly terminal: false }> & Record<FinishedPhase, PhaseTraits & { readonly terminal: true }> =
   {
-    screening: { ...working, v1Name: "screening", readsWeights: true },
+    screening: { ...working, v1Name: "screening", readsWeights: true, activates: "verified candidate" },
     materializing: { ...working, v1Name: "ingesting", readsWeights: true },
     waiting: { ...working, v1Name: "probing", awaitsGpus: true },
     queued: { ...working, v1Name: "probing", awaitsGpus: true },
@@ -52,8 +57,8 @@ export const phaseTraits: Record<WorkingPhase, PhaseTraits & { readonly terminal
     booting: { ...working, v1Name: "staging", holdsGpus: true, engineRuns: true, readsWeights: true },
     checking: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true },
     measuring: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true },
-    benchmarking: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true },
-    activating: { ...working, v1Name: "activating", holdsGpus: true, engineRuns: true },
+    benchmarking: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true, activates: "candidate" },
+    activating: { ...working, v1Name: "activating", holdsGpus: true, engineRuns: true, activates: "all" },
     activated: { ...finished, v1Name: "activated" },
     failed: { ...finished, v1Name: "failed" },
     cancelled: { ...finished, v1Name: "cancelled" }
@@ -63,6 +68,18 @@ export const phaseTraits: Record<WorkingPhase, PhaseTraits & { readonly terminal
 export const phasesWith = (predicate: (traits: PhaseTraits) => boolean): ReadonlyArray<Phase> => Phase.literals.filter((phase) => predicate(phaseTraits[phase]))
 
 export const isFinished = (phase: Phase): boolean => phaseTraits[phase].terminal
+
+/** Whether a run in this phase ended without being activated. */
+export const endedUnactivated = (phase: Phase): boolean => phaseTraits[phase].terminal && phase !== "activated"
+
+/** Whether the run has its GPUs and its engine is being started on them. */
+export const isStarting = (phase: Phase): boolean => phaseTraits[phase].holdsGpus && phaseTraits[phase].readsWeights
+
+/** Whether a run may become `activated` from a phase. `verified`: whether its revision was verified before. */
+export const mayActivateFrom = (from: Phase, { serve, verified }: { readonly serve: boolean; readonly verified: boolean }): boolean => {
+  const { activates } = phaseTraits[from]
+  return activates === "all" || (!serve && (activates === "candidate" || (verified && activates === "verified candidate")))
+}
 
 /** Whether the run is unfinished and no GPUs are assigned to it yet: its host class may still change. */
 export const isUnplaced = (phase: Phase): boolean => !phaseTraits[phase].terminal && !phaseTraits[phase].holdsGpus
@@ -89,15 +106,14 @@ const order = new Map<Phase, number>(workingPhases.map((phase, index) => [phase,
 
 /**
  * Whether a run may go from one phase to another. Forward: phases without work may be skipped. To `activated`: only
- * from the last two working phases (`benchmarking` if nothing is to be served), and from `screening` if the model was
- * verified before and nothing is to be served. To `failed` and `cancelled`: from every unfinished phase. Back to
- * `queued`: while requeues are left.
+ * from phases that activate some runs; `mayActivateFrom` says which. To `failed` and `cancelled`: from every unfinished
+ * phase. Back to `queued`: while requeues are left.
  */
 export const canEnter = (from: Phase, to: Phase, requeues = 0): boolean => {
   const start = order.get(from)
   if (start === undefined) return false
-  if (to === "failed" || to === "cancelled") return true
-  if (to === "activated") return from === "activating" || from === "benchmarking" || from === "screening"
+  if (endedUnactivated(to)) return true
+  if (to === "activated") return phaseTraits[from].activates !== null
   if (fallsBack(from, to)) return requeues < maxRequeues
   return (order.get(to) ?? -1) > start
 }

@@ -9,6 +9,7 @@ import {
   isFinished,
   isUnplaced,
   maxRequeues,
+  mayActivateFrom,
   Phase,
   type Phase as PhaseType,
   phaseTraits,
@@ -50,9 +51,17 @@ describe("phases", () => {
     ["a phase that waits does not return", "waiting", "screening", 0, false],
     ["a check is never repeated by going back", "benchmarking", "checking", 0, false],
     ["a phase is not entered from itself", "checking", "checking", 0, false],
-    ["every unfinished phase can be cancelled", "activating", "cancelled", 0, true]
+    ["every unfinished phase can be canceled", "activating", "cancelled", 0, true]
   ]
   for (const [promise, from, to, requeues, expected] of cases) it(promise, () => assert.strictEqual(canEnter(from, to, requeues), expected))
+
+  it("a run is activated after its trial, and a candidate that need not be tried again or served earlier", () => {
+    const from = (serve: boolean, verified: boolean) => Phase.literals.filter((phase) => mayActivateFrom(phase, { serve, verified }))
+    assert.deepStrictEqual(from(true, false), ["activating"])
+    assert.deepStrictEqual(from(true, true), ["activating"])
+    assert.deepStrictEqual(from(false, false), ["benchmarking", "activating"])
+    assert.deepStrictEqual(from(false, true), ["screening", "benchmarking", "activating"])
+  })
 
   it("repeated names of the /v1 family are merged into the first", () => {
     const history = [...workingPhases, "activated" as const].map((phase, at) => ({ phase, at }))

@@ -1,4 +1,4 @@
-import type { DeploymentId } from "@seatrial/domain"
+import { type DeploymentId, endedUnactivated } from "@seatrial/domain"
 import type { Binding, ResourceOwner } from "@seatrial/store"
 import { Data } from "effect"
 import { describeFunding } from "../decide/funding.ts"
@@ -152,8 +152,7 @@ const isSameVersion = ({ metadata: { generation = 1, uid = "" } }: WatchedDeploy
   binding.uid === uid && binding.generation === generation
 
 /** Applying the same specification as a new object is a request to try again if the last run failed or was canceled. */
-const isRetry = ({ metadata: { uid = "" } }: WatchedDeployment, binding: Binding): boolean =>
-  binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
+const isRetry = ({ metadata: { uid = "" } }: WatchedDeployment, binding: Binding): boolean => binding.uid !== uid && endedUnactivated(binding.phase)
 
 /** Whether the run has this specification and this organization. */
 const isSameSpec = ({ organization }: ModelDeploymentSpec, binding: Binding, specHash: string): boolean =>

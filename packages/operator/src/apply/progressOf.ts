@@ -1,4 +1,4 @@
-import type { DownloadProgress, QueueProgress, RunProgress } from "@seatrial/domain"
+import { type DownloadProgress, phaseTraits, type QueueProgress, type RunProgress } from "@seatrial/domain"
 import { leastAhead } from "../decide/placement.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
@@ -6,7 +6,7 @@ import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 type Observed = Pick<Observation, "ahead" | "fetch" | "funding" | "options" | "podClass" | "run">
 
 const queueOf = ({ ahead, funding, options, podClass, run }: Observed): QueueProgress | null => {
-  if (funding !== null && (run.phase === "waiting" || run.phase === "queued")) return { waits_for: "organization_limit", place: null }
+  if (funding !== null && phaseTraits[run.phase].awaitsGpus) return { waits_for: "organization_limit", place: null }
   if (run.phase === "waiting") return { waits_for: run.olderRun === null ? "organization_limit" : "older_run", place: null }
   if (run.phase !== "queued") return null
   if (podClass === null && options.length === 0) return { waits_for: "host_class", place: null }

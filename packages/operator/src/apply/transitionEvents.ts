@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { isStarting } from "@seatrial/domain"
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
@@ -74,7 +75,7 @@ export const transitionEvents = (run: Run, resource: WatchedDeployment, cause: M
     const failed = phase === "failed"
     const before = run.history[shownCount + offset - 1]?.phase
     // The run lost its place and returned to the queue. Only the cluster knows why.
-    const lost = phase === "queued" && (before === "provisioning" || before === "booting")
+    const lost = phase === "queued" && before !== undefined && isStarting(before)
     const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
     const message = failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`
     return { at, failed, message, name: `${objectName(run.id)}.${shownCount + offset}.${phase}`, reason: capitalized(phase) }

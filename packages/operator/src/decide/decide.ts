@@ -1,4 +1,4 @@
-import { isFinished, type Phase } from "@seatrial/domain"
+import { endedUnactivated, isFinished, type Phase } from "@seatrial/domain"
 import { admissionInterval, fundingInterval, nodePatience, placeInterval, usedUpInterval } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import { activating } from "./activating.ts"
@@ -41,7 +41,7 @@ const wantsResource = ({ pod, run }: Observation): boolean =>
  * try again.
  */
 const endsApplied = ({ run }: Observation, { actions }: Decision): boolean =>
-  run.applied !== null && actions.some((action) => action._tag === "Enter" && (action.to === "failed" || action.to === "cancelled"))
+  run.applied !== null && actions.some((action) => action._tag === "Enter" && endedUnactivated(action.to))
 
 /** When the pod of an unresponsive node counts as lost, Unix milliseconds; null if its node is healthy. */
 const lostAt = (observation: Observation): number | null => {
@@ -60,7 +60,7 @@ const withNode = (observation: Observation, now: number): Observation => {
 /** How soon the organization's funds may change the decision; null if they cannot. */
 const fundingCheck = ({ funding, pod, run }: Observation): number | null => {
   const { phase, revision } = run
-  if (phase === "failed" || phase === "cancelled") return null
+  if (endedUnactivated(phase)) return null
   // The next request leads to a pass.
   if (funding !== null) return phase === "activated" && pod === null && revision?.settings.hold_seconds !== undefined ? placeInterval : fundingInterval
   return run.spendLimited && phase === "activated" && pod !== null && revision?.status === "active" ? usedUpInterval : null

@@ -1,4 +1,4 @@
-import type { HostClass } from "@seatrial/domain"
+import { type HostClass, isUnplaced } from "@seatrial/domain"
 import { type Reservation, type Run, Runs, type ServingPlan } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -26,11 +26,7 @@ export interface Place {
  * Whether the run's decisions depend on free GPUs and on the queue: it is on its way to GPUs, or may have lost them.
  */
 const isPlaced = ({ phase, revision }: Run, pod: ObservedPod | null): boolean =>
-  phase === "materializing" ||
-  phase === "waiting" ||
-  phase === "queued" ||
-  (phase === "screening" && revision !== null) ||
-  (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
+  (isUnplaced(phase) && revision !== null) || (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
 /**
  * Whether this is the host class of the plan. A class that was created again with other GPUs is not: nothing was

@@ -1,5 +1,15 @@
 import type { PgClient } from "@effect/sql-pg"
-import { type CheckReport, type DeploymentId, type Ids, ModelId, type OrgId, RevisionId, StoredCheckReport, type Verification } from "@seatrial/domain"
+import {
+  type CheckReport,
+  type DeploymentId,
+  type Ids,
+  ModelId,
+  mayActivateFrom,
+  type OrgId,
+  RevisionId,
+  StoredCheckReport,
+  type Verification
+} from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
@@ -52,10 +62,6 @@ const makeLockRun = (sql: PgClient.PgClient) =>
       WHERE d.org_id = ${orgId} AND d.id = ${id} AND d.phase = ${from} AND m.deleted_at IS NULL
       FOR UPDATE OF m, d, r`
   })
-
-/** Whether a run may be activated from a phase: a candidate also from its last check. */
-const mayActivate = (from: string, { serve, verified }: LockedRun): boolean =>
-  from === "activating" || (!serve && (from === "benchmarking" || (verified && from === "screening")))
 
 /** Whether the revision becomes the serving one of a model that serves another one. */
 const replacesRevision = ({ earlier, revisionId, serve }: LockedRun): boolean => serve && earlier !== null && earlier !== revisionId
@@ -132,7 +138,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       const locked = yield* lockRun({ orgId, id, from })
       if (Option.isNone(locked)) return false
       const run = locked.value
-      if (!mayActivate(from, run)) return false
+      if (!mayActivateFrom(from, run)) return false
       if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
       const activation: Activation = { orgId, id, run, at }
       yield* transition(sql, {

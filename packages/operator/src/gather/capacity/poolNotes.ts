@@ -41,7 +41,7 @@ const keepsGpus = ({ engineRun, id, modelDeleted, modelDisabled, revision }: Run
 
 /** What the run has or waits for in that phase; null if neither. */
 const stateIn = (run: Run, phase: Phase, isIdle: boolean, { isRefused = false, isUnfunded = false }: NotedChoice): PoolNote["state"] | null => {
-  if (phase === "waiting" || phase === "queued") return isUnfunded ? "waiting" : phase
+  if (phaseTraits[phase].awaitsGpus) return isUnfunded || phase === "waiting" ? "waiting" : "queued"
   if (isRefused) return null
   return phaseTraits[phase].holdsGpus || (keepsGpus(run, phase) && !isIdle) ? "claimed" : null
 }
