@@ -70,3 +70,6 @@ export type ServingRequest = typeof ServingRequest.Type
 /** A `ServingRequest` without open choices. It can be sent as a request. */
 export const ServingSettings = Schema.Struct({ runtime: Runtime, host_class: HostClassName, max_context: MaxContext, kv_cache_dtype: KvCacheDtype, ...shape })
 export type ServingSettings = typeof ServingSettings.Type
+
+/** Settings that do not reach the engine and therefore change neither its answers nor its speed. */
+export const settingsWithoutEffect = ["host_class", "hold_seconds"] as const satisfies ReadonlyArray<keyof ServingSettings>

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { type Benchmark, type BenchmarkKey, benchmarkFault, benchmarkRow, canonicalJson, slowness } from "@seatrial/domain"
+import { type Benchmark, type BenchmarkKey, benchmarkFault, benchmarkRow, canonicalJson, settingsWithoutEffect, slowness } from "@seatrial/domain"
 import type { Node } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { runBenchmark, workload } from "@seatrial/trial"
@@ -40,9 +40,8 @@ export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial
     ...(base === undefined ? {} : { adapter_commit: revision.facts.commit }),
     engine_version: revision.engineVersion,
     engine_digest: revision.engineDigest,
-    // The hold time and the name of the host class do not affect the speed.
     flags_sha256: createHash("sha256")
-      .update(canonicalJson(Struct.omit(revision.settings, ["hold_seconds", "host_class"])))
+      .update(canonicalJson(Struct.omit(revision.settings, settingsWithoutEffect)))
       .digest("hex"),
     gpu_pool,
     gpu_count,

@@ -1,11 +1,8 @@
 import type { PgClient } from "@effect/sql-pg"
-import { StoredCheckReport } from "@seatrial/domain"
+import { StoredCheckReport, settingsWithoutEffect } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { Runs } from "../Runs.ts"
 import type { RunRevision } from "./Run.ts"
-
-/** Settings that do not reach the engine and therefore do not change its answers. */
-const settingsWithoutEffect = ["host_class", "hold_seconds"]
 
 /** How many of the newest trials are read. */
 const maxTrials = 8
