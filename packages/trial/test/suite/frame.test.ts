@@ -9,6 +9,7 @@ import { NotApplicable, type TrialCheck } from "../../src/suite/Check.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { suiteChecks } from "../../src/suite/suiteChecks.ts"
+import { suite } from "../../src/suite/suiteVersion.ts"
 import { subjectAt } from "./subject.ts"
 
 const subject = subjectAt("http://127.0.0.1:9").pipe(Effect.provide(FetchHttpClient.layer))
@@ -50,7 +51,7 @@ describe("how the suite is run", () => {
         { name: "bad", passed: false, detail: "1 of 2" },
         { name: "good", passed: true, detail: "fine" }
       ])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 2 run, 0 not applicable, 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, `${suite.name} ${suite.version}: 2 run, 0 not applicable, 0 s`)
     })
   )
 
@@ -114,7 +115,7 @@ describe("how the suite is run", () => {
         report.checks.map(({ name }) => name),
         ["good", "suite"]
       )
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 1 run, 2 not applicable (images, scores), 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, `${suite.name} ${suite.version}: 1 run, 2 not applicable (images, scores), 0 s`)
     })
   )
 
@@ -179,7 +180,7 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("160 seconds")
       const { report } = yield* Fiber.join(fibre)
       assert.isFalse(report.passed)
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 2 run, 0 not applicable, 2 not reached (last, json_mode), 160 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, `${suite.name} ${suite.version}: 2 run, 0 not applicable, 2 not reached (last, json_mode), 160 s`)
     })
   )
 
@@ -203,7 +204,7 @@ describe("how the suite is run", () => {
       assert.isTrue(report.passed)
       assert.deepStrictEqual(
         report.checks.map(({ detail, name }) => [name, detail]),
-        [["suite", "seatrial-core 11: 0 run, 1 not applicable (slow), 40 s"]]
+        [["suite", `${suite.name} ${suite.version}: 0 run, 1 not applicable (slow), 40 s`]]
       )
     })
   )
@@ -253,7 +254,7 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("3 hours")
       const { report } = yield* Fiber.join(fibre)
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, `${suite.name} ${suite.version}: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s`)
     })
   )
 

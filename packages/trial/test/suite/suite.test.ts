@@ -12,6 +12,7 @@ import { readPinned } from "../../src/suite/readPinned.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "../../src/suite/suiteChecks.ts"
+import { suite } from "../../src/suite/suiteVersion.ts"
 import { fakeContext, serveFakeEngine } from "./fakeEngine.ts"
 import { type Fault, faults } from "./fakeWords.ts"
 import { subjectAt } from "./subject.ts"
@@ -110,7 +111,9 @@ describe("the suite", () => {
       )
       assert.isTrue(report.passed)
       assert.isUndefined(report.withdrawn)
-      assert.match(report.checks.at(-1)?.detail ?? "", /^seatrial-core 11: 32 run, 40 not applicable \(loaded_tensors, tokenizer_agrees, .*\), \d+ s$/)
+      const [version, counts] = report.checks.at(-1)?.detail?.split(": ") ?? []
+      assert.strictEqual(version, `${suite.name} ${suite.version}`)
+      assert.match(counts ?? "", /^32 run, 40 not applicable \(loaded_tensors, tokenizer_agrees, .*\), \d+ s$/)
       assert.isTrue(report.checks.every(({ detail }) => (detail ?? "").length <= 240))
     })
   )
