@@ -3,8 +3,10 @@ import { piecesOf, type StartFailure } from "./engineLog.ts"
 import { parsersNamed } from "./parsers.ts"
 import { sglangLines, sglangMetrics } from "./sglang/readings.ts"
 import { sglangStartFailures } from "./sglang/startFailures.ts"
+import { sglangHealthPath, sglangWire } from "./sglang/wire.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./vllm/readings.ts"
 import { vllmStartFailures } from "./vllm/startFailures.ts"
+import { vllmWire } from "./vllm/wire.ts"
 
 /**
  * Everything that Seatrial reads from an engine or sends to it, apart from arguments. A test looks it up in the
@@ -28,14 +30,14 @@ export const engineReadings: Readonly<Record<Exclude<Runtime, "reference">, Engi
   vllm: {
     lines: linesOf(vllmLines, vllmStartFailures),
     metrics: [...Object.values(vllmMetrics), ...Object.values(vllmCacheLabels)],
-    paths: ["/health", "/v1/models", "/metrics", "/version", "/v1/chat/completions", "/v1/completions"],
+    paths: [vllmWire.livenessPath, "/v1/models", "/metrics", "/version", "/v1/chat/completions", "/v1/completions"],
     parsers: parsersNamed("vllm")
   },
   sglang: {
     lines: linesOf(sglangLines, sglangStartFailures),
     metrics: Object.values(sglangMetrics),
     paths: [
-      ...["/health", "/ready", "/v1/models", "/metrics", "/v1/chat/completions", "/v1/completions"],
+      ...[sglangHealthPath, sglangWire.livenessPath, "/v1/models", "/metrics", "/v1/chat/completions", "/v1/completions"],
       // To compare the loaded weights: paths, and members of requests and answers.
       ...["/get_weights_by_name", "truncate_size", "/weights_checker", "checksum", "per_engine_checksum"]
     ],

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Commit, decideServing, type HostClass, type ModelConfig, type RepositoryFacts, revisionCapabilities, type ServingSettings } from "@seatrial/domain"
 import { Schema } from "effect"
 import { servedImages } from "../src/images.ts"
+import { qwen2Config, qwen2Shape } from "./anyModel.ts"
 import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30
@@ -11,26 +12,11 @@ const blind = "{% for message in messages %}{{ message['content'] }}{% endfor %}
 
 /** Qwen2.5-VL 7B, as read from its configuration. */
 const config: ModelConfig = {
+  ...qwen2Config,
   architecture: "Qwen2_5_VLForConditionalGeneration",
   model_type: "qwen2_5_vl",
-  num_layers: 28,
-  hidden_size: 3_584,
-  num_attention_heads: 28,
-  num_kv_heads: 4,
-  head_dim: 128,
-  vocab_size: 152_064,
   native_context: 128_000,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  shape: {
-    layers: [{ kind: "full", layers: 28, kv_heads: 4, head_size: 128, head_size_v: 128 }],
-    intermediate_size: 18_944,
-    experts: null,
-    vision: { layers: 32, hidden_size: 1_280, intermediate_size: 3_420, patches: 65_536, image_tokens: 16_384 },
-    tied_embeddings: false,
-    softcapped_logits: false
-  }
+  shape: { ...qwen2Shape, vision: { layers: 32, hidden_size: 1_280, intermediate_size: 3_420, patches: 65_536, image_tokens: 16_384 } }
 }
 /** Gemma 3 4B: each image is resized to one size and becomes 256 tokens. */
 const gemma: ModelConfig = {

@@ -3,29 +3,20 @@ import { type EngineLoad, estimateFit, type LayerGroup, type ModelConfig } from 
 import { Schema } from "effect"
 import { sglangLimits, sglangMemory } from "../src/sglang/memory.ts"
 import { vllmLimits, vllmMemory } from "../src/vllm/memory.ts"
+import { qwen2Config, qwen2Shape } from "./anyModel.ts"
 
 const gib = 2 ** 30
 const config: ModelConfig = {
+  ...qwen2Config,
   architecture: "Qwen3ForCausalLM",
   model_type: "qwen3",
   num_layers: 40,
   hidden_size: 5_120,
   num_attention_heads: 40,
   num_kv_heads: 8,
-  head_dim: 128,
   vocab_size: 151_936,
   native_context: 40_960,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  shape: {
-    layers: [{ kind: "full", layers: 40, kv_heads: 8, head_size: 128, head_size_v: 128 }],
-    intermediate_size: 17_408,
-    experts: null,
-    vision: null,
-    tied_embeddings: false,
-    softcapped_logits: false
-  }
+  shape: { ...qwen2Shape, layers: [{ kind: "full", layers: 40, kv_heads: 8, head_size: 128, head_size_v: 128 }], intermediate_size: 17_408 }
 }
 const load = (flags: EngineLoad["flags"] = {}, gpu_pool = "NVIDIA-H100-80GB-HBM3", memory = 79.19, gpu_count = 1): EngineLoad => ({
   config,

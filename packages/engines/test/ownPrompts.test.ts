@@ -1,28 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ModelConfig, Runtime, ServingSettings } from "@seatrial/domain"
 import { engineFor } from "../src/index.ts"
-
-const config: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 1,
-  hidden_size: 1,
-  num_attention_heads: 1,
-  num_kv_heads: 1,
-  head_dim: 1,
-  vocab_size: 1,
-  native_context: 4_096,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none"
-}
+import { qwen2Config } from "./anyModel.ts"
 
 const own = (runtime: Runtime, family: Partial<ModelConfig>, engine_flags: NonNullable<ServingSettings["engine_flags"]> = {}, simulated = false): boolean => {
   const settings = { runtime, host_class: "h100", max_context: 4_096, kv_cache_dtype: "auto", engine_flags } as const
   return (
     engineFor(runtime)
       ?.offers(settings, simulated)
-      .ownPrompts?.({ ...config, ...family }) === true
+      .ownPrompts?.({ ...qwen2Config, ...family }) === true
   )
 }
 

@@ -4,6 +4,7 @@ import { computeCapability } from "../src/computeCapability.ts"
 import { engines } from "../src/index.ts"
 import { registeredQuantizations as sglangRegistered } from "../src/sglang/generated/quantizations.ts"
 import { registeredQuantizations as vllmRegistered } from "../src/vllm/generated/quantizations.ts"
+import { qwen2Config, qwen2Shape } from "./anyModel.ts"
 import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30
@@ -32,22 +33,8 @@ const both = [
   { runtime: "sglang", image: "sglang" }
 ] as const
 
-const config: ModelConfig = {
-  architecture: "Qwen2ForCausalLM",
-  model_type: "qwen2",
-  num_layers: 28,
-  hidden_size: 3_584,
-  num_attention_heads: 28,
-  num_kv_heads: 4,
-  head_dim: 128,
-  vocab_size: 152_064,
-  native_context: 32_768,
-  sliding_window: null,
-  dtype: "float16",
-  quantization: "none"
-}
+const config: ModelConfig = { ...qwen2Config, dtype: "float16", shape: qwen2Shape }
 const attention = { kind: "full", layers: 28, kv_heads: 4, head_size: 128, head_size_v: 128 } as const
-const shape = { layers: [attention], intermediate_size: 18_944, experts: null, vision: null, tied_embeddings: false, softcapped_logits: false }
 
 const factsOf = (quantization: string, scheme: QuantizationScheme, more: Partial<ModelConfig> = {}): RepositoryFacts => ({
   repo: "org/model",
@@ -56,7 +43,7 @@ const factsOf = (quantization: string, scheme: QuantizationScheme, more: Partial
   license: null,
   gated: false,
   files: [],
-  config: { ...config, shape, quantization, quantization_scheme: scheme, ...more },
+  config: { ...config, quantization, quantization_scheme: scheme, ...more },
   weights_bytes: 5 * gib,
   parameters: 7_000_000_000,
   chat_template: null
@@ -94,7 +81,7 @@ const w4a8: QuantizationScheme = {
   format: "pack-quantized"
 }
 const w4a16: QuantizationScheme = { bits: 4, floating: false, group_size: 128, symmetric: true, format: "pack-quantized" }
-const experts = { ...shape, intermediate_size: null, experts: { count: 64, active: 8, intermediate_size: 1_408 } }
+const experts = { ...qwen2Shape, intermediate_size: null, experts: { count: 64, active: 8, intermediate_size: 1_408 } }
 
 type Row = readonly [what: string, facts: RepositoryFacts, vllm: Partial<Record<Card, string>>, sglang: Partial<Record<Card, string>>]
 const rows: ReadonlyArray<Row> = [
@@ -160,7 +147,7 @@ describe("quantized checkpoints", () => {
   })
 
   it("are not split inside a group of quantized values, unless whole experts are distributed", () => {
-    const narrow = { ...shape, intermediate_size: 29_568 }
+    const narrow = { ...qwen2Shape, intermediate_size: 29_568 }
     const wide = { num_attention_heads: 64, num_kv_heads: 8, hidden_size: 8_192, shape: { ...narrow, layers: [{ ...attention, kv_heads: 8 }] } }
     for (const runtime of ["vllm", "sglang"] as const) {
       assert.include(verdict(runtime, "h100", factsOf("gptq", gptq, wide), 8), "29568")
@@ -198,7 +185,7 @@ describe("quantized checkpoints", () => {
     assert.deepInclude(old.kind === "refused" ? old.reason : {}, { code: "unsupported_format" })
     assert.deepInclude(old.kind === "refused" ? old.remedy.serving : {}, { kv_cache_dtype: "auto" })
     // No backend of these cards supports an 8-bit cache with heads of 80 values.
-    const odd = factsOf("none", {}, { shape: { ...shape, layers: [{ ...attention, head_size: 80, head_size_v: 80 }] } })
+    const odd = factsOf("none", {}, { shape: { ...qwen2Shape, layers: [{ ...attention, head_size: 80, head_size_v: 80 }] } })
     assert.deepStrictEqual([ask("a100", odd).kind, ask("h100", odd).kind], ["refused", "derived"])
     assert.deepStrictEqual([ask("t4", plain, "sglang").kind, ask("a100", odd, "sglang").kind], ["refused", "derived"])
   })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Commit, decideServing, type HostClass, type KvCacheDtype, type LayerGroup, type ModelConfig } from "@seatrial/domain"
 import { engines } from "../src/index.ts"
+import { qwen2Config, qwen2Shape } from "./anyModel.ts"
 import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30
@@ -19,19 +20,13 @@ type Card = keyof typeof pools
 const heads = (size: number): LayerGroup => ({ kind: "full", layers: 28, kv_heads: 4, head_size: size, head_size_v: size })
 const vision = { layers: 27, hidden_size: 1_152, intermediate_size: 4_304, patches: 4_096, image_tokens: 256 }
 const model = (model_type: string, layers: ReadonlyArray<LayerGroup>, more: Partial<ModelConfig> = {}): ModelConfig => ({
+  ...qwen2Config,
   architecture: "AnyForCausalLM",
   model_type,
-  num_layers: 28,
   hidden_size: 2_048,
   num_attention_heads: 16,
-  num_kv_heads: 4,
-  head_dim: 128,
   vocab_size: 151_936,
-  native_context: 32_768,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  shape: { layers, intermediate_size: 6_144, experts: null, vision: null, tied_embeddings: true, softcapped_logits: false },
+  shape: { ...qwen2Shape, layers, intermediate_size: 6_144, tied_embeddings: true },
   ...more
 })
 const plain = model("qwen3", [heads(128)])

@@ -6,7 +6,7 @@ import { enginePort } from "../gpuEngine.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { sglangFlags } from "./flags.ts"
 import { type SglangLimits, sglangLimits } from "./memory.ts"
-import { sglangWire } from "./wire.ts"
+import { sglangHealthPath, sglangWire } from "./wire.ts"
 
 /** SGLang does not know the name `fp8`. */
 const cacheDtypes: Readonly<Record<KvCacheDtype, string>> = { auto: "auto", fp8: "fp8_e4m3", fp8_e4m3: "fp8_e4m3", fp8_e5m2: "fp8_e5m2" }
@@ -76,9 +76,9 @@ export const sglangContainer = (start: EngineStart): EngineContainer => {
       SGLANG_CACHE_DIR: `${cachePath}/sglang`
     },
     port: enginePort,
-    // `/health` generates a token, which takes between 1 and 20 seconds. After the first answer `/ready` is cheap.
+    // After the first answer the liveness path is cheap.
     probes: {
-      startup: { path: "/health", periodSeconds: 10, timeoutSeconds: 25 },
+      startup: { path: sglangHealthPath, periodSeconds: 10, timeoutSeconds: 25 },
       readiness: { path: sglangWire.livenessPath, periodSeconds: 5, timeoutSeconds: 5 }
     },
     group: 2000

@@ -1,8 +1,11 @@
 import { adapterName, type EngineWire } from "@seatrial/domain"
 import { sglangMetrics } from "./readings.ts"
 
+/** Answers 200 after the engine has generated a token, which takes between 1 and 20 seconds. */
+export const sglangHealthPath = "/health"
+
 export const sglangWire: EngineWire = {
-  // `/health` generates a token, which may take 20 seconds.
+  // Cheap, unlike `sglangHealthPath`.
   livenessPath: "/ready",
   metrics: {
     prefix: "sglang:",

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { type ModelId, normalizedClass, type ServingRequest, type Source } from "@seatrial/domain"
+import { type ModelId, normalizedClass, type ServingRequest, type Source, sortedJson } from "@seatrial/domain"
 import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
 
 /** The content of an object's specification, in the terms of the API. */
@@ -31,14 +31,11 @@ export const toDesiredSpec = ({ modelId, serve = true, serving = {}, source }: M
   serve
 })
 
-const sorted = (_: string, value: unknown): unknown =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
-
 /**
  * SHA-256 (lowercase hexadecimal) of a specification. The order of fields and the defaults of the API server do not
  * change it.
  */
 export const desiredSpecHash = ({ modelId, ...specification }: DesiredSpec): string =>
   createHash("sha256")
-    .update(JSON.stringify(modelId === null ? specification : { ...specification, modelId }, sorted))
+    .update(sortedJson(modelId === null ? specification : { ...specification, modelId }))
     .digest("hex")
