@@ -63,7 +63,7 @@ it.effect("each phase is reported once and in order, also if it is entered again
   })
 )
 
-it.effect("a failed run reports why, and a cancelled run that it was cancelled", () =>
+it.effect("a failed run reports why, and a canceled run that it was canceled", () =>
   Effect.gen(function* () {
     const failed = (yield* follow([["screening", "checking", "failed"]])).result
     assert.isTrue(failed._tag === "Success" && failed.success.outcome === "failed" && failed.success.failure === "checks_failed: 1 of 9")

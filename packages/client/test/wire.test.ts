@@ -106,7 +106,7 @@ describe("a change of a model", () => {
 })
 
 describe("a cancel", () => {
-  live("succeeds if the run is cancelled after an attempt whose response was lost", () =>
+  live("succeeds if the run is canceled after an attempt whose response was lost", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([reset, finished, detail("cancelled")])
       assert.deepStrictEqual(yield* client.deployments.cancel("dep_x"), { id: "dep_x", cancelled: true })

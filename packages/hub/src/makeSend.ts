@@ -3,7 +3,7 @@ import { failedAnswer } from "./failedAnswer.ts"
 import { HubAnswer, HubUnavailable } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { proxyFor } from "./proxy.ts"
-import { type Passage, passageTo } from "./redirects.ts"
+import { type ConnectOptions, permitRedirect } from "./redirects.ts"
 import { requestOnce } from "./requestOnce.ts"
 
 /** Maximum number of redirects of one request: a renamed repository, the file's location, and the storage behind it. */
@@ -18,7 +18,7 @@ interface Answer {
   readonly requests: number
 }
 
-/** Sends a request and follows redirects. Rejects with an error of `failedAnswer` or `passageTo`. */
+/** Sends a request and follows redirects. Rejects with an error of `failedAnswer` or `permitRedirect`. */
 export type Send = (url: string, headers: RequestHeaders, signal: AbortSignal) => Promise<Answer>
 
 /** The address that a response redirects to; null if it is not a redirect. */
@@ -31,7 +31,7 @@ const locationOf = ({ headers, status }: Response): string | null => (redirectSt
 export const makeSend = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>, onRefused: (requests: number) => void): Send => {
   const hub = new URL(settings.endpoint)
 
-  const once = (url: URL, accept: RequestHeaders, signal: AbortSignal, { lookup }: Passage): Promise<Response> => {
+  const once = (url: URL, accept: RequestHeaders, signal: AbortSignal, { lookup }: ConnectOptions): Promise<Response> => {
     const headers = new Headers({ ...accept, "user-agent": "seatrial" })
     if (url.origin === hub.origin && Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
     // With a proxy, the proxy resolves the host.
@@ -41,11 +41,11 @@ export const makeSend = (settings: HubSettings, token: Option.Option<Redacted.Re
 
   return async (input, accept, signal) => {
     let url = new URL(input)
-    let passage: Passage = {}
+    let options: ConnectOptions = {}
     let requests = 0
     for (let redirects = 0; ; redirects++) {
       if (url.origin === hub.origin) requests++
-      const response = await once(url, accept, signal, passage)
+      const response = await once(url, accept, signal, options)
       if (response.ok) return { response, requests }
       const location = locationOf(response)
       await response.body?.cancel()
@@ -56,7 +56,7 @@ export const makeSend = (settings: HubSettings, token: Option.Option<Redacted.Re
       }
       if (redirects === maxRedirects || !URL.canParse(location, url.href)) throw new HubUnavailable({ message: "The model hub redirects without end." })
       const next = new URL(location, url.href)
-      passage = passageTo(hub, next, settings.redirectHosts)
+      options = permitRedirect(hub, next, settings.redirectHosts)
       url = next
     }
   }

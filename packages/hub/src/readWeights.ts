@@ -45,8 +45,8 @@ export interface Weights {
   readonly isComplete: boolean
 }
 
-/** The result of reading a file's start. The header is null if it is longer than the start. */
-interface Beginning {
+/** What the start of a file holds. The header is null if it is longer than the start. */
+interface FileStart {
   readonly length: number
   readonly header: Header | null
 }
@@ -58,7 +58,7 @@ interface Room {
 }
 
 /** Reads a weight file's header as the file arrives from its start, and ignores the bytes after it. */
-const scanBeginning = ({ path, size }: RepositoryFile, room: Room): Sink<Beginning> => {
+const scanStart = ({ path, size }: RepositoryFile, room: Room): Sink<FileStart> => {
   const prefix = new Uint8Array(8)
   let prefixed = 0
   let length = 0
@@ -96,7 +96,7 @@ const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: 
   const { path, size } = file
   if (size === 0) return yield* new Unreadable({ reason: `${path} is empty.` })
   const last = Math.min(size, Math.max(firstRead, Math.min(guess, 8 + maxHeaderBytes))) - 1
-  const { header, length } = yield* connection.readInto(url, 0, last, () => readToEnd(scanBeginning(file, room)))
+  const { header, length } = yield* connection.readInto(url, 0, last, () => readToEnd(scanStart(file, room)))
   room.left -= length
   return header ?? (yield* connection.readInto(url, 8, 7 + length, () => readToEnd(scanHeader(size - 8 - length, path))))
 })

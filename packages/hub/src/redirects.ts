@@ -20,7 +20,7 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
 }
 
 /** How to connect to the target of a redirect. */
-export interface Passage {
+export interface ConnectOptions {
   /** Resolves the host; absent if any address is allowed. */
   readonly lookup?: LookupFunction
 }
@@ -30,7 +30,7 @@ export interface Passage {
  * host or to `redirectHosts` (`.name` for all subdomains). Throws `HubUnavailable`. The addresses of a host are checked
  * when it is connected to.
  */
-export const passageTo = (hub: URL, next: URL, redirectHosts: ReadonlyArray<string>): Passage => {
+export const permitRedirect = (hub: URL, next: URL, redirectHosts: ReadonlyArray<string>): ConnectOptions => {
   if (next.protocol !== "https:" && (next.protocol !== "http:" || hub.protocol === "https:"))
     throw new HubUnavailable({ message: "The model hub redirects to an unsafe address." })
   const host = hostOf(next)

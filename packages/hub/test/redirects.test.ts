@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { proxyFor } from "../src/proxy.ts"
-import { passageTo } from "../src/redirects.ts"
+import { permitRedirect } from "../src/redirects.ts"
 
 const hub = new URL("https://huggingface.co")
 const follow = (to: string, from = hub, hosts: ReadonlyArray<string> = []) => {
   try {
-    return passageTo(from, new URL(to), hosts).lookup === undefined ? "anywhere" : "if it is public"
+    return permitRedirect(from, new URL(to), hosts).lookup === undefined ? "anywhere" : "if it is public"
   } catch {
     return "nowhere"
   }

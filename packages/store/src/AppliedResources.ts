@@ -116,7 +116,7 @@ export class AppliedResources extends Context.Service<
      * Returns the run for this version of the object, and creates it if needed, in one transaction that is safe to
      * repeat: the model if it is new, the run with its first phase, the idempotency record (uid and generation of the
      * object), the audit event as actor `system`, and the outbox row. An earlier unfinished run of the object is
-     * cancelled; a serving revision continues to serve. If the object names a model and omits ref or serving, they
+     * canceled; a serving revision continues to serve. If the object names a model and omits ref or serving, they
      * default as in the API's create.
      */
     readonly adopt: (input: AdoptInput) => Effect.Effect<DeploymentId, ModelNameTaken | NamedModelRefused>

@@ -69,7 +69,7 @@ export class Runs extends Context.Service<
     /** GPUs that are reserved for organizations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /**
-     * IDs of runs that changed (created, cancelled, moved, endpoints reached). After a lost connection, all live runs
+     * IDs of runs that changed (created, canceled, moved, endpoints reached). After a lost connection, all live runs
      * are emitted again.
      */
     readonly changes: Stream.Stream<DeploymentId>

@@ -124,7 +124,7 @@ layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
     })
   )
 
-  it.effect("a run can be cancelled once, and only by its organization", () =>
+  it.effect("a run can be canceled once, and only by its organization", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("cancel")

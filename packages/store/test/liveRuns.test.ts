@@ -97,7 +97,7 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
     })
   )
 
-  it.effect("changes emit created, cancelled and moved runs, and all live runs after a lost connection", () =>
+  it.effect("changes emit created, canceled and moved runs, and all live runs after a lost connection", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments

@@ -4,7 +4,7 @@ import { failedAnswer } from "../failedAnswer.ts"
 import { HubAnswer, HubUnavailable, type StoreFull } from "../failures.ts"
 import type { HubSettings } from "../HubSettings.ts"
 import { pauseBefore } from "../pauseBefore.ts"
-import { passageTo } from "../redirects.ts"
+import { permitRedirect } from "../redirects.ts"
 import { diskFailure } from "./onDisk.ts"
 import type { PartFile } from "./PartFile.ts"
 import type { RangeConnection } from "./RangeConnection.ts"
@@ -78,7 +78,7 @@ const detourOf = ({ headers, status }: ResponseHead, requested: URL, hub: URL, r
   const location = headers.get("location")
   if (status >= 300 && status < 400 && location !== null && URL.canParse(location, requested.href)) {
     const redirect = new URL(location, requested.href)
-    passageTo(hub, redirect, redirectHosts)
+    permitRedirect(hub, redirect, redirectHosts)
     return { redirect, refused: null }
   }
   if (status === 416) throw new Differs()
@@ -107,7 +107,7 @@ const requestRange = async (options: ChunkOptions, state: State, hub: URL, url: 
   let detour: Detour = { redirect: null, refused: null }
   await connection.get({
     url,
-    ...passageTo(hub, url, settings.redirectHosts),
+    ...permitRedirect(hub, url, settings.redirectHosts),
     headers: {
       "user-agent": "seatrial",
       accept: "*/*",

@@ -2,7 +2,7 @@ import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Deferred, Effect, Layer, Redacted, Schedule, Schema } from "effect"
-import { initialise } from "./initialise.ts"
+import { initialize } from "./initialize.ts"
 import { PostgresError } from "./PostgresError.ts"
 import { openHome } from "./PostgresHome.ts"
 import { start, stop, stopStale } from "./Postmaster.ts"
@@ -55,7 +55,7 @@ export class EmbeddedPostgres extends Context.Service<
         const home = yield* openHome(resolve(options.directory, "postgres"))
         if (!durable) yield* Effect.addFinalizer(() => Effect.ignore(home.destroy))
         yield* stopStale(home.data)
-        yield* initialise(home, durable)
+        yield* initialize(home, durable)
         const launch = Effect.fnUntraced(function* (wanted: number | undefined) {
           const port = yield* freePort(wanted)
           return { port, postmaster: yield* start({ ...home, port, durable }) }

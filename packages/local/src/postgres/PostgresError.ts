@@ -2,7 +2,7 @@ import { Data, Effect } from "effect"
 
 /** Why the embedded Postgres does not run. The message says what to do. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{
-  readonly reason: "Unsupported" | "InUse" | "Account" | "State" | "Initialise" | "Start"
+  readonly reason: "Unsupported" | "InUse" | "Account" | "State" | "Initialize" | "Start"
   readonly message: string
   readonly cause?: unknown
 }> {}

@@ -14,7 +14,7 @@ const execute = promisify(execFile)
  * Creates the database files if there are none. They are created inside `data` under another name and moved when
  * complete, so that a killed start can be repeated.
  */
-export const initialise = Effect.fn("initialise")(function* (home: PostgresHome, durable: boolean): Effect.fn.Return<void, PostgresError> {
+export const initialize = Effect.fn("initialize")(function* (home: PostgresHome, durable: boolean): Effect.fn.Return<void, PostgresError> {
   const done = yield* Effect.promise(() =>
     stat(join(home.data, "PG_VERSION")).then(
       () => true,
@@ -52,7 +52,7 @@ export const initialise = Effect.fn("initialise")(function* (home: PostgresHome,
       ),
     catch: (cause) =>
       new PostgresError({
-        reason: "Initialise",
+        reason: "Initialize",
         message: `The embedded Postgres could not create its files: ${cause instanceof Error ? cause.message : String(cause)}. Give it a writable folder with 200 MB of free space, or set DATABASE_URL.`,
         cause
       })
