@@ -2,7 +2,7 @@ import type { RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
 import type { WeightsCache } from "../resources/PodClass.ts"
-import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
+import { adapterPath, weightsMounts, weightsPath } from "../resources/weightFiles.ts"
 
 /** The path of the merged model in the engine's container. */
 export const mergedPath = "/merged/model"
@@ -41,7 +41,8 @@ export const mergedFrom = (cache: WeightsCache | null, revision: RunRevision, { 
     ],
     resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
     volumeMounts: [
-      { name: "weights", mountPath: "/models", readOnly: true },
+      // Unlike the check and the copy, it runs only if the folders exist.
+      ...weightsMounts("/models", revision),
       { name: "merged", mountPath: "/merged" }
     ]
   }

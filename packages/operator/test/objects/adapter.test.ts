@@ -78,6 +78,13 @@ describe("a revision with an adapter", () => {
       "--target=/merged/model",
       "--replace"
     ])
+    const folders = [`seatrial/tiny-chat/${baseCommit}`, `acme/tuned/${commit}`]
+    for (const weightsCache of [null, { claimName: "node-weights", sizeBytes: null, storageClassName: null, verify: "full" } as const]) {
+      assert.deepStrictEqual(podOf(true, { weightsCache }).spec.initContainers[1].volumeMounts, [
+        ...folders.map((folder) => ({ name: "weights", mountPath: `/models/${folder}`, subPath: folder, readOnly: true })),
+        { name: "merged", mountPath: "/merged" }
+      ])
+    }
     const [container] = merged.spec.containers
     assert.include(container.args, "--model=/merged/model")
     assert.notInclude(container.args.join(" "), "lora")
