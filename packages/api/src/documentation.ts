@@ -114,7 +114,7 @@ export const parameterTexts: Readonly<Record<string, ParameterText>> = {
   limit: { description: "Maximum number of records in a page." },
   model_id: { description: "Only records of this model." },
   api_key_id: { description: "Only requests made with this key." },
-  actor_user_id: { description: "Only changes made by this user." },
+  actor_user_id: { description: "Only changes made by this user or administrator, as `actor_user_id` of an event has it: `usr_...` or `admin:NAME`." },
   resource_type: { description: "Only changes of this kind of resource." },
   status: { description: "Only records in this state." },
   visibility: { description: "Only models with this visibility." },

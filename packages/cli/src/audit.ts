@@ -19,7 +19,7 @@ const row = ({ action, actor_kind, actor_user_id, created_at, id, resource_id, r
 const list = Command.make(
   "list",
   {
-    actor: textFlag("actor", "Only changes by this user, usr_..."),
+    actor: textFlag("actor", "Only changes by this user, usr_..., or administrator, admin:NAME"),
     resource: Flag.Literals("resource", AuditResource.literals).pipe(Flag.withDescription("Only changes of resources of this type"), Flag.optional),
     ...timeFlags,
     limit: limitFlag,

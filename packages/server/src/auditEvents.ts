@@ -9,6 +9,9 @@ import { invalidParameter, notFound } from "./publicErrors.ts"
 const isAuditEventId = Schema.is(AuditEventId)
 const isUserId = Schema.is(UserId)
 
+/** Whether an event can have this actor: a user, or an administrator `admin:NAME`. Postgres stores no NUL characters. */
+const isActor = (text: string) => isUserId(text) || (text.startsWith("admin:") && !text.includes("\0"))
+
 /** Operations that read audit events. */
 export const auditEventReads = Effect.gen(function* () {
   const events = yield* AuditEvents
@@ -22,7 +25,7 @@ export const auditEventReads = Effect.gen(function* () {
         "listAuditEvents",
         query,
         (orgId, page) => {
-          if (actorUserId !== undefined && !isUserId(actorUserId)) return Effect.succeed(emptyPage)
+          if (actorUserId !== undefined && !isActor(actorUserId)) return Effect.succeed(emptyPage)
           return events.list(orgId, {
             ...page,
             ...(actorUserId === undefined ? {} : { actorUserId }),

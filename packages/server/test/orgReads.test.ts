@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { AuditEventList, OrgModelList } from "@seatrial/api"
 import { AuditEvent, OrgModel, zeroPrices } from "@seatrial/domain"
-import { Deployments, Runs } from "@seatrial/store"
+import { Administrator, Billing, Deployments, Runs } from "@seatrial/store"
 import { facts, newModel, walk } from "@seatrial/store/testing"
 import { Effect, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
@@ -126,6 +126,31 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
           modelsOf(answer).map(({ slug }) => slug),
           slugs,
           q
+        )
+      }
+    })
+  )
+
+  it.effect("changes are found by the user or by the named administrator who made them", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const billing = yield* Billing
+      const { caller, key, orgId, userId } = yield* makeCaller()
+      yield* (yield* Deployments).create(newModel(caller, "audited"))
+      for (const name of ["ada@example.org", "Grace, on call"]) yield* Effect.provideService(billing.setGpuLimit(orgId, name.length), Administrator, name)
+      for (const [actor, actions] of [
+        [userId, ["created"]],
+        ["admin:ada@example.org", ["updated"]],
+        ["admin:Grace, on call", ["updated"]],
+        ["admin:nobody", []],
+        ["ada@example.org", []]
+      ] as const) {
+        const events = eventsOf(yield* call("GET", `/v1/org/audit-events?actor_user_id=${encodeURIComponent(actor)}`, { key }))
+        const found = events.map(({ action, actor_user_id }) => [actor_user_id, action])
+        assert.deepStrictEqual(
+          found,
+          actions.map((action) => [actor, action]),
+          actor
         )
       }
     })

@@ -8,6 +8,7 @@ const fixedId = (prefix: string, number: number) => `${prefix}_${encodeIdBody(1_
 const models = [fixedId("mdl", 1), fixedId("mdl", 2), fixedId("mdl", 3)] as const
 const keys = [fixedId("key", 1), fixedId("key", 2)] as const
 const users = [fixedId("usr", 1), fixedId("usr", 2)] as const
+const actors = [...users, "admin:ada@example.org"] as const
 
 const same = (name: string, field: string, values: readonly [string, ...Array<string>]): Filter => ({
   name,
@@ -134,7 +135,7 @@ const auditEvents: ListUnderTest = {
   table: "audit_events",
   idPrefix: "aud",
   filters: [
-    same("actor_user_id", "actor", [...users, fixedId("usr", 9), "nobody"]),
+    same("actor_user_id", "actor", [...actors, fixedId("usr", 9), "nobody", "admin:nobody"]),
     same("resource_type", "resource", ["org", "membership", "invitation", "api_key", "billing", "model_config"]),
     ...times
   ],
@@ -147,7 +148,7 @@ const auditEvents: ListUnderTest = {
   record: (sql, _, draw) => {
     const columns = {
       actor_kind: draw.of(["user", "admin", "system", "webhook"]),
-      actor_user_id: draw.of([...users, null]),
+      actor_user_id: draw.of([...actors, null]),
       resource_type: draw.of(["org", "membership", "invitation", "api_key", "billing", "model_config", "model_config"]),
       resource_id: "x",
       action: "created",
