@@ -100,7 +100,14 @@ const lists: ReadonlyArray<List> = [
   {
     path: "/v1/org/audit-events",
     parameters: [...page, "actor_user_id", "resource_type", "from", "to"],
-    empty: ["to=1", "from=9007199254740990", "from=0&to=9007199254740991&resource_type=model_config", "actor_user_id=%00", "actor_user_id=nobody&limit=200", "actor_user_id=admin:%00"]
+    empty: [
+      "to=1",
+      "from=9007199254740990",
+      "from=0&to=9007199254740991&resource_type=model_config",
+      "actor_user_id=%00",
+      "actor_user_id=nobody&limit=200",
+      "actor_user_id=admin:%00"
+    ]
   }
 ]
 
