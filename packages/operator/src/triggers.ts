@@ -1,7 +1,7 @@
 import { type DeploymentId, isFinished } from "@seatrial/domain"
 import { fromKey, type KubeObject, type Reflector } from "@seatrial/kube"
 import type { Runs } from "@seatrial/store"
-import { Effect, Option, Stream } from "effect"
+import { Duration, Effect, Option, Stream } from "effect"
 import { byNode, type Cluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacity/capacityChanges.ts"
 import type { RunMemory } from "./RunMemory.ts"
@@ -24,7 +24,7 @@ interface TriggerContext {
   readonly enqueueClassStatus: Effect.Effect<void>
 }
 
-const enqueueAll = ({ enqueueRun }: TriggerContext, ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, enqueueRun, { discard: true })
+const enqueueAll = ({ enqueueRun }: Pick<TriggerContext, "enqueueRun">, ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, enqueueRun, { discard: true })
 
 const enqueueSome = ({ enqueueRun }: TriggerContext, id: Option.Option<DeploymentId>) => (Option.isSome(id) ? enqueueRun(id.value) : Effect.void)
 
@@ -32,8 +32,16 @@ const enqueueSome = ({ enqueueRun }: TriggerContext, id: Option.Option<Deploymen
 const enqueueEngine = (context: TriggerContext, id: Option.Option<DeploymentId>) =>
   Option.isSome(id) ? enqueueAll(context, [id.value, ...context.memory.followers.of(id.value)]) : Effect.void
 
-/** Requests a pass over every run that has not ended or serves. */
-export const enqueueLive = (context: TriggerContext) => Effect.flatMap(context.liveRuns, (ids) => enqueueAll(context, ids))
+interface LiveContext extends Pick<TriggerContext, "enqueueRun" | "liveRuns"> {
+  readonly memory: Pick<RunMemory, "watchdog">
+}
+
+/** Requests a pass over every run that has not ended or serves. It is due now, so that the watchdog finds one that is lost. */
+export const enqueueLive = Effect.fnUntraced(function* ({ enqueueRun, liveRuns, memory: { watchdog } }: LiveContext) {
+  const ids = yield* liveRuns
+  yield* Effect.forEach(ids, (id) => watchdog.expect(id, Option.some(Duration.zero)), { discard: true })
+  yield* enqueueAll({ enqueueRun }, ids)
+})
 
 /** A ModelDeployment has changed. Applied objects are named after their models, all others after their runs. */
 const onDeployment = Effect.fnUntraced(function* (context: TriggerContext, key: string) {

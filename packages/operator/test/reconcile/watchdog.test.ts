@@ -5,8 +5,9 @@ import { Duration, Effect, Logger, Option } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { wait } from "../../src/decide/Decision.ts"
+import { enqueueLive } from "../../src/triggers.ts"
 import { makeWatchdog, passRecord } from "../../src/Watchdog.ts"
-import { deploymentId, observationOf } from "../observations.ts"
+import { deploymentId, observationOf, otherDeployment } from "../observations.ts"
 
 const delay = Duration.seconds(10)
 
@@ -71,6 +72,21 @@ describe("the watchdog", () => {
       yield* watchdog.expect(deploymentId, Option.none())
       yield* TestClock.adjust("30 minutes")
       assert.strictEqual(yield* counted, before)
+    })
+  )
+
+  it.effect("also finds the first pass of a run if it was lost, so that no run that a new leader takes over is left out", () =>
+    Effect.gen(function* () {
+      const enqueued: Array<DeploymentId> = []
+      const watchdog = yield* makeWatchdog({
+        enqueue: (id) => Effect.sync(() => void enqueued.push(id)),
+        isScheduled: (id) => Effect.succeed(id === otherDeployment)
+      })
+      yield* enqueueLive({ liveRuns: Effect.succeed([deploymentId, otherDeployment]), memory: { watchdog }, enqueueRun: () => Effect.void })
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(enqueued, [])
+      yield* TestClock.adjust("61 seconds")
+      assert.deepStrictEqual(enqueued, [deploymentId])
     })
   )
 
