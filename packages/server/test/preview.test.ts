@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { HostClass } from "@seatrial/domain"
 import { HubRefusal, HubUnavailable, RefusalReason } from "@seatrial/hub"
-import { HostClasses, HubConnections } from "@seatrial/store"
+import { Billing, HostClasses, HubConnections } from "@seatrial/store"
 import { Effect, Option, Redacted, Ref, Schema } from "effect"
 import { type HubAnswers, jsonOf, layerStage, makeTenant, Stage, tinyFacts } from "./stage.ts"
 
@@ -213,6 +213,33 @@ layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) =
       assert.deepNestedInclude(yield* choice, { "serving.host_class": "small" })
       yield* (yield* PgClient.PgClient)`UPDATE organizations SET gpu_limit = 1 WHERE id = ${orgId}`
       assert.deepNestedInclude(yield* choice, { "serving.host_class": "large" })
+    })
+  )
+
+  it.effect("that needs more GPUs than the organization may hold is refused, with the limit that an administrator must set", () =>
+    Effect.gen(function* () {
+      const { key, orgId } = yield* makeTenant()
+      yield* withHub(
+        () => Effect.succeed(tinyFacts),
+        [
+          { ...small, gpu_count: 4 },
+          { ...large, gpu_count: 2 }
+        ]
+      )
+      yield* (yield* Billing).setGpuLimit(orgId, 1)
+      const limited = {
+        kind: "refused",
+        "reason.code": "does_not_fit",
+        "reason.message": "The organization may hold 1 GPU at once, and an engine on large takes 2.",
+        "remedy.message": "Ask the installation's administrators for a limit of at least 2 GPUs (`seatrial admin limits set`).",
+        "remedy.serving": null
+      }
+      for (const serving of [{}, { host_class: ["small", "large"] }, { host_class: "any" }])
+        assert.deepNestedInclude(jsonOf(yield* preview(key, { source, serving })), limited, JSON.stringify(serving))
+      const small4 = "The organization may hold 1 GPU at once, and an engine on small takes 4."
+      assert.deepNestedInclude(jsonOf(yield* preview(key, { source, serving: { host_class: "small" } })), { kind: "refused", "reason.message": small4 })
+      yield* (yield* Billing).setGpuLimit(orgId, 2)
+      assert.deepNestedInclude(jsonOf(yield* preview(key, { source })), { kind: "derived", "serving.host_class": "large" })
     })
   )
 
