@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { leastContext, scopes } from "@seatrial/domain"
+import { leastContext, requestVocabulary, scopes } from "@seatrial/domain"
 import { Context, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Api, RequiredScopes } from "../src/index.ts"
@@ -20,7 +21,7 @@ const Operation = Schema.Struct({
 })
 const Document = Schema.Struct({
   openapi: Schema.String,
-  info: Schema.Struct({ version: Schema.String }),
+  info: Schema.Struct({ version: Schema.String, description: Schema.String }),
   paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
   components: Schema.Struct({ schemas: Schema.Record(Schema.String, Schema.Json), securitySchemes: Schema.Json })
 })
@@ -106,6 +107,20 @@ describe("the OpenAPI document", () => {
       )
     })
   }
+
+  it("names, with the inference paths, the samples of an Ingress and an HTTPRoute that publish them, which exist and have each path", () => {
+    const { description } = document.info
+    const samples = [...description.matchAll(/`(k8s\/samples\/[a-z]+\.yaml)`/g)].map(([, file = ""]) => file)
+    assert.deepStrictEqual(samples, ["k8s/samples/ingress.yaml", "k8s/samples/httproute.yaml"])
+    for (const sample of samples) {
+      const text = readFileSync(new URL(`../../../${sample}`, import.meta.url), "utf8")
+      for (const path of Object.keys(requestVocabulary)) assert.include(text, path, sample)
+    }
+  })
+
+  it("says that `q` alone may be empty", () => {
+    assert.include(document.info.description, "empty parameters (except an empty `q`, which is no filter) return 400")
+  })
 
   it("describes every parameter", () => {
     for (const { parameters, path } of operations)
