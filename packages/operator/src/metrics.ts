@@ -20,11 +20,6 @@ export const operatorMetrics = {
     unit: "runs",
     meaning: "Runs whose next pass was more than a minute overdue and not queued, by phase. Each was enqueued again. Each indicates a bug in the operator"
   }),
-  phaseSeconds: histogram("seatrial_operator_phase_seconds", long, {
-    labels: ["phase", "outcome"],
-    unit: "seconds",
-    meaning: "Duration of a phase of a deployment, by outcome: passed, requeued or failed"
-  }),
   failures: counter("seatrial_operator_failures_total", {
     labels: ["code"],
     unit: "deployments",

@@ -33,6 +33,11 @@ export const storeMetrics = {
     meaning:
       "Allowances (balance, daily limit or monthly limit, of an organization or a key) that reached 50, 80 or 100 percent; each percentage is counted once, by one program"
   }),
+  phaseSeconds: histogram("seatrial_store_phase_seconds", [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 14_400], {
+    labels: ["phase", "outcome"],
+    unit: "seconds",
+    meaning: "Duration of a phase of a deployment, by outcome: passed, requeued, failed or cancelled; counted by the program that ends the phase"
+  }),
   probeSeconds: histogram("seatrial_store_probe_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15], {
     labels: ["outcome"],
     unit: "seconds",

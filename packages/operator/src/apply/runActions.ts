@@ -1,9 +1,9 @@
 import { failureDetail, fallsBack, isFinished, isUnplaced } from "@seatrial/domain"
 import { type Endpoint, type Run, Runs } from "@seatrial/store"
 import { Clock, Effect } from "effect"
+import { operatorMetrics } from "../metrics.ts"
 import type { ActionContext, ActionOf } from "./ActionContext.ts"
 import { removeHubSecret } from "./downloadActions.ts"
-import { traceTransition } from "./traceTransition.ts"
 
 /** The run after such a transition, as Postgres now stores it; null if the transition has further effects. */
 const entered = (run: Run, { plan, reason, replaces, to }: ActionOf<"Enter">, at: number): Run | null => {
@@ -60,7 +60,7 @@ export const enter = Effect.fnUntraced(function* ({ current, gathered: { run } }
     ...(plan === undefined ? {} : { plan })
   })
   if (isEntered) {
-    yield* traceTransition(run, to, failure)
+    if (failure !== null) yield* operatorMetrics.failures.update({ code: failure.code }, 1)
     yield* Effect.logInfo(`${id}: ${phase} -> ${to}: ${failure === null ? reason : failureDetail(failure)}`)
   }
   return afterWrite(current.run, isEntered, (known) => entered(known, action, at))
@@ -68,10 +68,7 @@ export const enter = Effect.fnUntraced(function* ({ current, gathered: { run } }
 
 export const activate = Effect.fnUntraced(function* ({ gathered: { run } }: ActionContext) {
   const { id, orgId, phase } = run
-  if (yield* (yield* Runs).activate({ id, orgId, from: phase })) {
-    yield* traceTransition(run, "activated", null)
-    yield* Effect.logInfo(`${id}: ${phase} -> activated`)
-  }
+  if (yield* (yield* Runs).activate({ id, orgId, from: phase })) yield* Effect.logInfo(`${id}: ${phase} -> activated`)
   return { run: null }
 })
 

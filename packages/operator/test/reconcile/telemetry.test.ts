@@ -44,7 +44,7 @@ const collector = Effect.acquireRelease(
 const traceId = "0af7651916cd43dd8448eb211c80319c"
 const spanId = "b7ad6b7169203331"
 
-it.live("every phase of a deployment is a span of the request that made it, and the passes link to it", () =>
+it.live("the passes over a deployment have their own traces, with a link to the request that made it", () =>
   Effect.gen(function* () {
     const { port, spans } = yield* collector
     const stage = makeStage()
@@ -54,14 +54,6 @@ it.live("every phase of a deployment is a span of the request that made it, and 
       .operate(stage.until(() => stage.mirrored()?.message === "Serves."))
       .pipe(Effect.provide(layerTracing("seatrial-operator").pipe(Layer.provide(layerSettings))))
 
-    const own = spans.filter((span) => span.traceId === traceId && span.name.startsWith("phase "))
-    assert.deepStrictEqual(
-      own.map(({ name, parentSpanId }) => [name, parentSpanId]),
-      ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"].map((phase) => [
-        `phase ${phase}`,
-        spanId
-      ])
-    )
     const passes = spans.filter(({ name }) => name === "reconcile")
     assert.isAbove(passes.length, 0)
     for (const pass of passes) {
@@ -95,7 +87,6 @@ it.live("the operator exposes exactly the documented metrics", () =>
     }
     assert.match(shown, /^seatrial_operator_models_unavailable 0$/m)
     assert.match(shown, /^seatrial_operator_deployments\{phase="activated"\} 1$/m)
-    assert.match(shown, /^seatrial_operator_phase_seconds_count\{phase="booting",outcome="passed"\} [1-9]/m)
     assert.match(shown, /^seatrial_operator_background_seconds_count\{kind="checking",outcome="done"\} [1-9]/m)
     assert.match(shown, /^seatrial_benchmark_output_tokens_per_second\{[^}]*concurrency="1"[^}]*\} 100$/m)
     assert.match(shown, /^seatrial_kube_pass_seconds_count\{queue="runs",outcome="done"\} [1-9]/m)

@@ -1,6 +1,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import { type DeploymentId, type Failure, type Phase, phaseTraits } from "@seatrial/domain"
-import type { Statement } from "effect/sql"
+import { Effect } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import { type MovedRun, traceTransition } from "./traceTransition.ts"
 
 export interface Transition {
   readonly to: Phase
@@ -21,14 +23,13 @@ export interface Transition {
   readonly notifiesOperator: boolean
 }
 
-/**
- * Moves runs to a phase: the only statement that changes `deployments.phase`. The same statement writes the history and the outbox. A phase never starts before the
- * phase that it follows, even if the clocks of the writers differ. Returns the runs that moved.
- */
-export const transition = (
+/** A run without the history row of the phase that it left: another transaction wrote that row while this one waited. */
+type Moved = MovedRun | { readonly id: DeploymentId; readonly from: null }
+
+const moving = (
   sql: PgClient.PgClient,
   { at, expressions = [], failure, from, notifiesOperator, reason, set = [], to, where }: Transition
-): Statement.Statement<{ readonly id: DeploymentId }> => {
+): Statement.Statement<Moved> => {
   const assignments = [
     sql`phase = ${to}`,
     sql`phase_since = greatest(d.phase_since, ${at})`,
@@ -48,8 +49,21 @@ export const transition = (
     WITH moved AS (
       UPDATE deployments d SET ${sql.csv(assignments)} ${from === undefined ? sql.literal("") : sql`FROM ${from}`}
       WHERE ${where}
-      RETURNING d.org_id, d.id, d.revision_id, d.phase_count, d.phase_since
+      RETURNING d.org_id, d.id, d.revision_id, d.phase_count, d.phase_since, d.traceparent
     ),
     ${sql.csv([...expressions, entered, ...(notifiesOperator ? [work] : [])])}
-    SELECT id${sql.literal(notifiesOperator ? ", pg_notify('deployments', id)" : "")} FROM moved`
+    SELECT moved.id, o.slug AS "orgSlug", moved.traceparent, p.phase AS "from", p.at AS since, moved.phase_since AS until
+      ${sql.literal(notifiesOperator ? ", pg_notify('deployments', moved.id)" : "")}
+    FROM moved JOIN organizations o ON o.id = moved.org_id
+    LEFT JOIN deployment_phases p ON p.org_id = moved.org_id AND p.deployment_id = moved.id AND p.seq = moved.phase_count - 1`
 }
+
+/**
+ * Moves runs to a phase: the only statement that changes `deployments.phase`. The same statement writes the history and
+ * the outbox. A phase never starts before the phase that it follows, even if the clocks of the writers differ. The end
+ * of the phase is counted and traced, whoever moves the run. Returns the runs that moved.
+ */
+export const transition = (sql: PgClient.PgClient, input: Transition): Effect.Effect<ReadonlyArray<{ readonly id: DeploymentId }>, SqlError.SqlError> =>
+  Effect.tap(moving(sql, input), (rows) =>
+    Effect.forEach(rows, (run) => (run.from === null ? Effect.void : traceTransition(run, input.to, input.failure)), { discard: true })
+  )
