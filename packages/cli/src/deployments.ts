@@ -8,7 +8,7 @@ import { inColor } from "./color.ts"
 import { conclude, follow } from "./follow.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { tableOf } from "./readable.ts"
+import { size, tableOf } from "./readable.ts"
 import { deploymentIdOf, optionalModelId } from "./references.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
 
@@ -73,7 +73,7 @@ const progressView = ({ download, message, queue }: DeploymentProgress) => ({
   ...(download === null
     ? {}
     : {
-        download: `${download.bytes} of ${download.total_bytes} bytes${download.seconds_left === null ? "" : `, ${download.seconds_left} s left`}`
+        download: `${size(download.bytes)} of ${size(download.total_bytes)}${download.seconds_left === null ? "" : `, ${download.seconds_left} s left`}`
       })
 })
 
