@@ -100,7 +100,7 @@ it.live(
       for (const [program, metric] of [
         ["server", "seatrial_server_request_seconds"],
         ["gateway", "seatrial_gateway_request_seconds"],
-        ["operator", "seatrial_operator_phase_seconds"]
+        ["operator", "seatrial_store_phase_seconds"]
       ] as const) {
         const [pod] = yield* kube.list(Pod, { namespace, labelSelector: `app.kubernetes.io/component=${program},seatrial.dev/metrics=true` })
         const text = yield* Effect.promise(async () => (await fetch(`http://${pod?.status?.podIP}:9090/metrics`)).text())
