@@ -8,6 +8,7 @@ import { type AllowancesOf, decide, type Spender, type Spending, type SpendRefus
 import { followSpending } from "./spending/followSpending.ts"
 import { makeReportAlerts } from "./spending/reportAlerts.ts"
 import { ProcessSpooledCosts } from "./spending/SpooledCosts.ts"
+import { ProcessUnannouncedCosts } from "./spending/UnannouncedCosts.ts"
 
 export type { Allowance } from "./spending/Account.ts"
 export type { Spending, SpendRefusal } from "./spending/decide.ts"
@@ -34,6 +35,7 @@ export class Allowances extends Context.Service<
       const sql = yield* PgClient.PgClient
       const clock = yield* Clock.Clock
       const spooled = yield* ProcessSpooledCosts
+      const unannounced = yield* ProcessUnannouncedCosts
       const fork = yield* FiberSet.makeRuntime()
       const cache = new AccountCache(10_000)
       const reportAlerts = yield* makeReportAlerts(sql)
@@ -44,9 +46,17 @@ export class Allowances extends Context.Service<
 
       yield* followSpending(sql, { cache, fork, readings, report })
       spooled.onWritten((orgId) => void cache.forget(orgId))
+      unannounced.onAnnounced((orgId, sum) => void cache.merge(orgId, sum))
 
+      /** The part of an allowance that may be used up already. Only the database's sums tell. */
+      const marginOf = ({ largest }: Account, { orgId }: Spender, spending: Spending, atOnce: number): bigint | null => {
+        const ownCosts = unannounced.of(orgId)
+        if (spending !== "tokens") return ownCosts
+        // Before the first request of the month, the cost of a request cannot be estimated.
+        return largest === 0n ? null : largest * BigInt(Math.ceil(atOnce)) + ownCosts
+      }
       const certain = (account: Account, caller: Spender, spending: Spending): SpendRefusal | null => {
-        const decision = decide(allowancesOf, account, caller, spending, -1n)
+        const decision = decide(allowancesOf, account, caller, spending, 0n)
         return decision === "close" ? null : decision
       }
       const loaded = Effect.fnUntraced(function* (caller: Spender, spending: Spending) {
@@ -62,9 +72,7 @@ export class Allowances extends Context.Service<
           if (!caller.spendLimited) return null
           const account = cache.find(caller.orgId, clock.currentTimeMillisUnsafe())
           if (account === undefined) return loaded(caller, spending)
-          const { largest } = account
-          // Before the first request of the month, the cost of a request cannot be estimated.
-          const decision = decide(allowancesOf, account, caller, spending, largest === 0n ? null : largest * BigInt(Math.ceil(atOnce)))
+          const decision = decide(allowancesOf, account, caller, spending, marginOf(account, caller, spending, atOnce))
           return decision === "close" ? closely(account, caller, spending) : decision
         }
       })

@@ -104,6 +104,39 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
+  it.effect("a cost far above all earlier ones counts at once, and once, although its sum is announced later", () =>
+    Effect.gen(function* () {
+      const { check } = yield* Allowances
+      const { billing, callerNow, mayCost, orgId, spend } = yield* setUp("unequal")
+      yield* spend(10)
+      yield* billing.setSpendLimit(orgId, { month: 3_000_000n })
+      yield* soon(Effect.map(callerNow(), ({ spendLimited }) => spendLimited))
+      const caller = yield* callerNow()
+      const answerOf = (spending: Spending) => check(caller, spending, 0)
+      // The first check reads the account into memory.
+      yield* soon(Effect.map(mayCost(), () => answerOf("tokens") === null))
+      // This cost is announced immediately, so that the next ones wait.
+      yield* spend(1)
+      yield* spend(20)
+      // Without a query, because enough is left.
+      assert.isNull(answerOf("tokens"))
+      yield* spend(2_000_000)
+      assert.isNull(answerOf("nothing"))
+      // Twice the cost would be above the limit.
+      assert.strictEqual(yield* mayCost("tokens", undefined, 0), "allowed")
+      yield* soon(Effect.sync(() => answerOf("tokens") === null && answerOf("gpuTime") === null))
+      yield* spend(1)
+      yield* spend(1_500_000)
+      // Queries would show the sums of the database, so the answer is needed at the time of the end.
+      const answers = [answerOf("tokens"), answerOf("gpuTime")]
+      for (const answer of answers) {
+        const refused = Effect.isEffect(answer) ? yield* answer : answer
+        assert.isTrue(refused !== null && refused !== "suspended" && refused.kind === "month" && refused.spent === 3_500_032n)
+      }
+      assert.isNull(answerOf("nothing"))
+    })
+  )
+
   it.effect("a limit of a key stops that key's requests to models with rates, and nothing else", () =>
     Effect.gen(function* () {
       const { addKey, billing, caller, callerNow, mayCost, orgId, secret, spend } = yield* setUp("keyed")

@@ -1,12 +1,16 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Latch, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
+import { SpendNotice } from "./statements.ts"
+import { ProcessUnannouncedCosts } from "./UnannouncedCosts.ts"
 
 /** Minimum interval between two announcements. */
 const interval = "100 millis"
 
 /** Maximum number of sums whose announced version is remembered. */
 const maxSums = 50_000
+
+const decodeNotice = Schema.decodeUnknownSync(SpendNotice)
 
 const ChangedSum = Schema.Struct({ name: Schema.String, version: Schema.BigIntFromString, notice: Schema.String })
 
@@ -18,10 +22,12 @@ export type AnnounceSums = (rows: ReadonlyArray<{ readonly orgId: string; readon
  * once in 100 ms. The announcement is not part of the transactions that change the sums: Postgres serializes the
  * commits of all transactions that notify, and each would wait for the disk under that lock. A transaction that only
  * notifies does not wait for the disk. If a process ends before an announcement, the other programs read the sums
- * within a minute.
+ * within a minute. This process itself knows the costs in between as `UnannouncedCosts`.
  */
 export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  let changed = new Set<string>()
+  const unannounced = yield* ProcessUnannouncedCosts
+  /** The costs to announce, by organization. */
+  let changed = new Map<string, bigint>()
   const versions = new Map<string, bigint>()
   const hasChanged = Latch.makeUnsafe()
   const findSums = SqlSchema.findAll({
@@ -35,21 +41,29 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
       WHERE s.org_id = ANY (${orgIds}::text[]) AND (s.api_key_id = '' OR EXISTS (
         SELECT FROM api_keys k WHERE k.org_id = s.org_id AND k.id = s.api_key_id AND (k.day_limit_micros IS NOT NULL OR k.month_limit_micros IS NOT NULL)))`
   })
-  const announce = Effect.fnUntraced(function* (orgIds: ReadonlyArray<string>) {
-    const sums = (yield* findSums(orgIds)).filter(({ name, version }) => versions.get(name) !== version)
-    if (sums.length === 0) return
-    yield* sql`SELECT count(pg_notify('spend', notice)) FROM unnest(${sums.map(({ notice }) => notice)}::text[]) AS notices (notice)`
+  const add = (orgId: string, micros: bigint) => changed.set(orgId, (changed.get(orgId) ?? 0n) + micros)
+  const announce = Effect.fnUntraced(function* (costs: ReadonlyMap<string, bigint>) {
+    const found = yield* findSums([...costs.keys()])
+    const sums = found.filter(({ name, version }) => versions.get(name) !== version)
+    if (sums.length > 0) yield* sql`SELECT count(pg_notify('spend', notice)) FROM unnest(${sums.map(({ notice }) => notice)}::text[]) AS notices (notice)`
+    unannounced.announce(
+      costs,
+      found.map(({ notice }) => {
+        const { org, ...sum } = decodeNotice(notice)
+        return [org, sum]
+      })
+    )
     if (versions.size > maxSums) versions.clear()
     for (const { name, version } of sums) versions.set(name, version)
   })
   yield* hasChanged.await.pipe(
     Effect.andThen(
       Effect.suspend(() => {
-        const orgIds = [...changed]
-        changed = new Set()
+        const costs = changed
+        changed = new Map()
         hasChanged.closeUnsafe()
-        return Effect.catchCause(announce(orgIds), (cause) => {
-          for (const orgId of orgIds) changed.add(orgId)
+        return Effect.catchCause(announce(costs), (cause) => {
+          for (const [orgId, micros] of costs) add(orgId, micros)
           hasChanged.openUnsafe()
           return Effect.logWarning("Could not announce changed sums", cause)
         })
@@ -61,7 +75,11 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
   )
   const noteChanges: AnnounceSums = (rows) => {
     const before = changed.size
-    for (const { costMicros, orgId } of rows) if (costMicros !== null && costMicros !== 0n) changed.add(orgId)
+    for (const { costMicros, orgId } of rows) {
+      if (costMicros === null || costMicros === 0n) continue
+      add(orgId, costMicros)
+      unannounced.add(orgId, costMicros)
+    }
     if (before === 0 && changed.size > 0) hasChanged.openUnsafe()
   }
   return noteChanges

@@ -28,7 +28,9 @@ export interface Spender {
 /** The allowances of an organization and a key (null: of the organization only), with the costs that this process knows. */
 export type AllowancesOf = (account: Account, orgId: string, keyId: string | null) => ReadonlyArray<Allowance>
 
-/** `close`: at most `margin` is left of an allowance. If `margin` is null, any remainder counts as close. */
+/**
+ * `close`: at most `margin` is left of an allowance. If `margin` is null, any remainder counts as close; if it is 0, none.
+ */
 export const decide = (
   allowancesOf: AllowancesOf,
   account: Account,
@@ -41,7 +43,7 @@ export const decide = (
   for (const allowance of allowancesOf(account, orgId, keyId)) {
     if (!applies(allowance, spending)) continue
     if (isUsedUp(allowance)) return allowance
-    if (spending === "tokens" && (margin === null || allowance.limit - allowance.spent <= margin)) isClose = true
+    if (margin === null || allowance.limit - allowance.spent <= margin) isClose = true
   }
   return isClose ? "close" : null
 }
