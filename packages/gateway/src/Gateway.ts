@@ -24,7 +24,7 @@ import { RequestRates } from "./RequestRates.ts"
 import { methodNotAllowed, notFound } from "./refusals.ts"
 import { Routing } from "./routing/Routing.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
-import { LargeBodies } from "./vocabulary/LargeBodies.ts"
+import { LargeBodies, LargeBodyOptions } from "./vocabulary/LargeBodies.ts"
 
 const answerReadiness = (response: ServerResponse, problem: string | null) =>
   response
@@ -60,8 +60,9 @@ const makeShared = Effect.gen(function* () {
 /** Decides what answers a request. */
 const makeHandle = Effect.gen(function* () {
   // Acquired before the fibers that use it, so that it is closed after them.
+  const options = yield* LargeBodyOptions
   const largeBodies = yield* Effect.acquireRelease(
-    Effect.sync(() => new LargeBodies()),
+    Effect.sync(() => new LargeBodies(options)),
     (open) => Effect.sync(() => open.close())
   )
   const shared = yield* makeShared

@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
 import { Effect, Fiber, Schema } from "effect"
 import { RequestAbort } from "../src/RequestAbort.ts"
-import { LargeBodies } from "../src/vocabulary/LargeBodies.ts"
+import { LargeBodies, LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
 import { decodeAnswer, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
-import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
+import { answers, chunk, done, finish, makeEngine, opening, openStream, usageFrame, wholeAnswer } from "./fakeEngine.ts"
 import { dataUrl, padded, png } from "./pictures.ts"
-import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
+import { chat, chatStream, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 import { seeing, targetWith } from "./vocabularyTargets.ts"
 
 const content = "é".repeat(700_000)
@@ -180,12 +180,39 @@ describe("a body of more than 64 KiB", () => {
     })
   )
 
+  // Within the limits of the scan, but larger than a small heap.
+  const strings = Array.from({ length: 700_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
+  const costly = Buffer.from(`{"model":"costly","a":[${strings.join(",")}]}`)
+
+  it.live("that needs more memory than its process has is 400, while a stream of the same gateway goes on", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine((call) => openStream(call).write(opening))
+      const options = yield* LargeBodyOptions
+      const { address } = yield* makeStage([engine.url]).pipe(Effect.provideService(LargeBodyOptions, { ...options, heapMegabytes: 40 }))
+      const stream = yield* send(address, { body: chatStream })
+      yield* soon(() => stream.text() !== "")
+      const answer = engine.calls[0]?.response
+      const refused = yield* send(address, { body: costly })
+      let sent = 0
+      // The engine sends a frame whenever the caller has received the last one.
+      while (refused.ended === undefined) {
+        answer?.write(chunk(`token ${sent}`))
+        yield* soon(() => stream.text().includes(`"token ${sent}"`))
+        sent++
+      }
+      assert.deepStrictEqual([refused.status(), JSON.parse(refused.text()).error.code, stream.ended], [400, "invalid_body", undefined])
+      assert.isAbove(sent, 1)
+      answer?.end(finish("stop") + usageFrame(sent) + done)
+      yield* soon(() => stream.ended !== undefined)
+      assert.strictEqual(stream.ended, "end")
+      for (let index = 0; index < sent; index++) assert.include(stream.text(), `"token ${index}"`)
+      assert.include(stream.text(), "[DONE]")
+    })
+  )
+
   it.live("that needs more memory than its process has is 400; all others are read by new processes", () =>
     Effect.gen(function* () {
       const bodies = yield* opened({ heapMegabytes: 40 })
-      // Within the limits of the scan, but larger than this small heap.
-      const strings = Array.from({ length: 700_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
-      const costly = Buffer.from(`{"model":"costly","a":[${strings.join(",")}]}`)
       assert.deepStrictEqual(yield* outcomesOf(bodies, [bytesOf("a"), costly, bytesOf("b"), costly, bytesOf("c")]), [
         "a",
         "400 invalid_body",

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { zeroPrices } from "@seatrial/domain"
 import { Billing, Metering, ModelAdmin, Organizations, Requests } from "@seatrial/store"
 import { makeCaller } from "@seatrial/store/testing"
 import { Effect, Layer, Option, Redacted } from "effect"
@@ -60,6 +61,37 @@ describe("a request that its caller may not pay for", () => {
       yield* organizations.recordPurchase({ orgId, micros: 1n })
       while ((yield* ask).status() !== 200) yield* Effect.yieldNow
       assert.strictEqual(Option.getOrThrow(yield* billing.usedUp(orgId)).spent, 6_000_000n)
+    }).pipe(Effect.provide(layerMoney), Effect.scoped)
+  )
+
+  it.live("is answered with 402 while billing is suspended, and is served again when it is resumed; its own model without rates is always served", () =>
+    Effect.gen(function* () {
+      const billing = yield* Billing
+      const admin = yield* ModelAdmin
+      const engine = yield* makeEngine((call) => (call.request.url === "/health" ? call.response.writeHead(200).end() : answers(wholeAnswer("a"))(call)))
+      const served = yield* makeServed("lender", engine.url)
+      yield* admin.publish(served.orgId, served.modelId, { ...zeroPrices, input_micros_per_mtok: "1000000" })
+      const { orgId, secret: key, ...own } = yield* makeServed("borrower", engine.url)
+      const { address } = yield* startGateway()
+      const ask = (model: string) => fetched(address, { key, body: { model, messages: [{ role: "user", content: "hi" }] } })
+      while ((yield* ask("tiny")).status() !== 200) yield* Effect.yieldNow
+      while ((yield* ask(own.model)).status() !== 200) yield* Effect.yieldNow
+      yield* billing.setSuspended(orgId, true)
+      let refused = yield* ask("tiny")
+      while (refused.status() === 200) refused = yield* ask("tiny")
+      const calls = engine.calls.length
+      for (const path of ["/v1/chat/completions", "/v1/messages"]) {
+        const body = { model: "tiny", max_tokens: 5, messages: [{ role: "user", content: "hi" }] }
+        const answer = yield* fetched(address, { key, path, body })
+        assert.strictEqual(answer.status(), 402)
+        assert.include(answer.text(), "billing_suspended")
+      }
+      assert.strictEqual(refused.status(), 402)
+      assert.deepInclude(JSON.parse(refused.text()).error, { type: "billing_error", code: "billing_suspended", param: null })
+      assert.strictEqual(engine.calls.length, calls)
+      assert.strictEqual((yield* ask(own.model)).status(), 200)
+      yield* billing.setSuspended(orgId, false)
+      while ((yield* ask("tiny")).status() !== 200) yield* Effect.yieldNow
     }).pipe(Effect.provide(layerMoney), Effect.scoped)
   )
 })

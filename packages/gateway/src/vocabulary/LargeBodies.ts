@@ -1,5 +1,5 @@
 import type { InferencePath, OrgId } from "@seatrial/domain"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { abortRefusal } from "../abortRefusal.ts"
 import type { RequestAbort } from "../RequestAbort.ts"
 import { invalidBody, Refusal, unavailable } from "../refusals.ts"
@@ -196,6 +196,9 @@ class Lane {
 }
 
 const defaults: LaneOptions = { program: new URL("./largeBodyProgram.ts", import.meta.url), heapMegabytes: 384, patienceMillis: 15_000 }
+
+/** The options of a gateway's processes for large bodies. */
+export const LargeBodyOptions = Context.Reference<LaneOptions>("seatrial/LargeBodyOptions", { defaultValue: () => defaults })
 
 /** Bytes above which a body uses a separate lane, so that smaller bodies do not wait for it. */
 const veryLarge = 1024 * 1024
