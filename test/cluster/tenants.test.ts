@@ -21,9 +21,9 @@ const openStage = Effect.gen(function* () {
     /** How the API server would create the object. */
     dryRun: (object: unknown, output: string) =>
       command("kubectl", ["create", `--namespace=${namespace}`, "--dry-run=server", "-o", output, "-f", "-"], { input: JSON.stringify(object) }),
-    /** Part of what an object of a run shows. */
+    /** Part of what an object of a run shows; empty until the operator has made it. */
     statusOf: (id: string, path: string) =>
-      command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "-o", `jsonpath={.status.${path}}`]),
+      command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "--ignore-not-found", "-o", `jsonpath={.status.${path}}`]),
     kubectl: (...args: ReadonlyArray<string>) => command("kubectl", [...args, `--namespace=${namespace}`])
   }
 })
