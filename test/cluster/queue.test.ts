@@ -31,7 +31,7 @@ it.live(
         text.includes('"derived"')
       )
       const statusAt = (id: string, path: string) =>
-        command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "-o", `jsonpath={.status.${path}}`])
+        command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "--ignore-not-found", "-o", `jsonpath={.status.${path}}`])
       const engineOf = (id: string) =>
         Effect.map(kube.list(Pod, { namespace, labelSelector: `seatrial.dev/deployment=${id},seatrial.dev/role=engine` }), ([pod]) => pod)
       const heldBack = Effect.fnUntraced(function* (id: string) {
