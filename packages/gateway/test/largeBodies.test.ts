@@ -181,14 +181,14 @@ describe("a body of more than 64 KiB", () => {
   )
 
   // Within the limits of the scan, but larger than a small heap.
-  const strings = Array.from({ length: 700_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
+  const strings = Array.from({ length: 900_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
   const costly = Buffer.from(`{"model":"costly","a":[${strings.join(",")}]}`)
 
   it.live("that needs more memory than its process has is 400, while a stream of the same gateway goes on", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(opening))
       const options = yield* LargeBodyOptions
-      const { address } = yield* makeStage([engine.url]).pipe(Effect.provideService(LargeBodyOptions, { ...options, heapMegabytes: 40 }))
+      const { address } = yield* makeStage([engine.url]).pipe(Effect.provideService(LargeBodyOptions, { ...options, heapMegabytes: 32 }))
       const stream = yield* send(address, { body: chatStream })
       yield* soon(() => stream.text() !== "")
       const answer = engine.calls[0]?.response
@@ -212,7 +212,7 @@ describe("a body of more than 64 KiB", () => {
 
   it.live("that needs more memory than its process has is 400; all others are read by new processes", () =>
     Effect.gen(function* () {
-      const bodies = yield* opened({ heapMegabytes: 40 })
+      const bodies = yield* opened({ heapMegabytes: 32 })
       assert.deepStrictEqual(yield* outcomesOf(bodies, [bytesOf("a"), costly, bytesOf("b"), costly, bytesOf("c")]), [
         "a",
         "400 invalid_body",
