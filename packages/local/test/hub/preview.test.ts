@@ -348,7 +348,12 @@ describe("a license", () => {
     ["that is denied is refused whatever was accepted", "cc-by-nc-4.0", { HUB_ACCEPTED_LICENSES: "odd/model" }, /refused licenses/],
     ["to be asked about waits for an administrator", "llama3.1", {}, /after an administrator of this installation has accepted it/],
     ["that was accepted for the repository is served", "llama3.1", { HUB_ACCEPTED_LICENSES: "Odd/Model" }, null],
-    ["that was accepted for another repository is not", "llama3.1", { HUB_ACCEPTED_LICENSES: "odd/other" }, /after an administrator of this installation has accepted it/],
+    [
+      "that was accepted for another repository is not",
+      "llama3.1",
+      { HUB_ACCEPTED_LICENSES: "odd/other" },
+      /after an administrator of this installation has accepted it/
+    ],
     ["that was accepted as such is served", "llama3.1", { HUB_ACCEPTED_LICENSES: "llama3.1" }, null]
   ] as const)("%s", ([, license, settings, words]) =>
     withHub(
