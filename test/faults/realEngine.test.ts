@@ -39,7 +39,7 @@ it.live(
       const stop = yield* keepAsking(caller, model)
       for (let seed = first; seed < first + rollOuts; seed++) {
         const draw = drawsOf(seed)
-        const { id } = yield* caller.deploy({ model_id, serving: { ...serving, max_context: 256 + seed } })
+        const { id } = yield* caller.deploy({ model_id, serving: { ...serving, max_context: 256 + (seed % 256) } })
         for (let deaths = draw.integer(1, 3); deaths > 0; deaths--) {
           yield* Effect.sleep(draw.between(200, 4_000))
           const killed = yield* Ref.get(operator)

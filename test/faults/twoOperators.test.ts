@@ -87,7 +87,7 @@ it.live(
         const before = yield* termOf(lane)
         const holder = yield* eventually("one of both leads", holderOf(lane), (now) => now !== "" && (now === one.identity() || now === other.identity()))
         const [leader, standby] = holder === one.identity() ? [one, other] : [other, one]
-        const { id } = yield* lane.caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 256 + seed } })
+        const { id } = yield* lane.caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 256 + (seed % 256) } })
         yield* Effect.sleep(draw.between(0, 1_500))
         if (stops) yield* leader.program.signal("SIGSTOP")
         else leader.line.cut()
