@@ -4,6 +4,7 @@ export { KubeConnection, type KubeConnectionConfig } from "./KubeConnection.ts"
 export { KubeError } from "./KubeError.ts"
 export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
 export { LeaseElection, type LeaseElectionOptions } from "./LeaseElection.ts"
+export { meetsRequirement } from "./meetsRequirement.ts"
 export { kubeMetrics } from "./metrics.ts"
 export { Reflector, type ReflectorOptions } from "./Reflector.ts"
 export {

@@ -1,4 +1,4 @@
-import type { Node } from "@seatrial/kube"
+import { meetsRequirement, type Node } from "@seatrial/kube"
 import { type BoundPod, type Container, isFinished, uidOf } from "./PodObject.ts"
 import { quantity } from "./quantity.ts"
 
@@ -29,34 +29,13 @@ export const needsOf = (pod: BoundPod): Resources => {
   return needs
 }
 
-type Expression = { readonly key: string; readonly operator: string; readonly values?: ReadonlyArray<string> }
-
-const matches = (labels: Readonly<Record<string, string>>, { key, operator, values = [] }: Expression): boolean => {
-  const value = labels[key]
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value)
-    case "NotIn":
-      return value === undefined || !values.includes(value)
-    case "Exists":
-      return value !== undefined
-    case "DoesNotExist":
-      return value === undefined
-    case "Gt":
-      return value !== undefined && Number(value) > Number(values[0])
-    case "Lt":
-      return value !== undefined && Number(value) < Number(values[0])
-    default:
-      return false
-  }
-}
-
 const wanted = (pod: BoundPod, node: Node): boolean => {
   const labels = node.metadata.labels ?? {}
   const terms = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
   return (
     Object.entries(pod.spec.nodeSelector ?? {}).every(([key, value]) => labels[key] === value) &&
-    (terms === undefined || terms.some(({ matchExpressions = [] }) => matchExpressions.length > 0 && matchExpressions.every((each) => matches(labels, each))))
+    (terms === undefined ||
+      terms.some(({ matchExpressions = [] }) => matchExpressions.length > 0 && matchExpressions.every((each) => meetsRequirement(each, labels))))
   )
 }
 

@@ -78,14 +78,14 @@ describe("on a local cluster", () => {
           message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
         }
       )
-      const told = yield* kube.watch(Event, { namespace: "default" }).pipe(
+      const reported = yield* kube.watch(Event, { namespace: "default" }).pipe(
         Stream.flatMap((event) =>
           event._tag === "Synced" ? Stream.fromIterable(event.items) : event._tag === "Changed" ? Stream.succeed(event.object) : Stream.empty
         ),
         Stream.filter(({ reason }) => reason === "FailedScheduling"),
         Stream.runHead
       )
-      assert.strictEqual(Option.getOrThrow(told).regarding.name, "second")
+      assert.strictEqual(Option.getOrThrow(reported).regarding.name, "second")
       yield* kube.remove(BoundPod, "first", "default")
       const running = yield* until("second", phase("Running"))
       assert.strictEqual(running.spec.nodeName, "gpu-0")

@@ -1,5 +1,5 @@
-import type { Node } from "@seatrial/kube"
-import type { NodeRequirement, NodeTerm } from "../../resources/Affinity.ts"
+import { meetsRequirement, type Node } from "@seatrial/kube"
+import type { NodeTerm } from "../../resources/Affinity.ts"
 import type { PodClass } from "../../resources/PodClass.ts"
 import { isGpuShare } from "../../resources/podRules.ts"
 
@@ -28,29 +28,11 @@ export const offersShares = (gpuResource: string, { metadata: { labels = {} } }:
 export const offeredGpus = ({ gpuResource, hostClass }: PodClass, node: Node): number =>
   hostClass.gpu_count > 1 && offersShares(gpuResource, node) ? 0 : quantity(node.status?.allocatable?.[gpuResource])
 
-const holds = ({ key, operator, values = [] }: NodeRequirement, entries: Readonly<Record<string, string>>): boolean => {
-  const value = entries[key]
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value)
-    case "NotIn":
-      return value === undefined || !values.includes(value)
-    case "Exists":
-      return value !== undefined
-    case "DoesNotExist":
-      return value === undefined
-    case "Gt":
-      return value !== undefined && Number(value) > Number(values[0])
-    case "Lt":
-      return value !== undefined && Number(value) < Number(values[0])
-  }
-}
-
 /** A term without requirements matches no node. */
 const matchesTerm = ({ matchExpressions = [], matchFields = [] }: NodeTerm, { metadata: { labels = {}, name } }: Node): boolean =>
   matchExpressions.length + matchFields.length > 0 &&
-  matchExpressions.every((requirement) => holds(requirement, labels)) &&
-  matchFields.every((requirement) => holds(requirement, { "metadata.name": name }))
+  matchExpressions.every((requirement) => meetsRequirement(requirement, labels)) &&
+  matchFields.every((requirement) => meetsRequirement(requirement, { "metadata.name": name }))
 
 const matchesAffinity = ({ nodeAffinity }: PodClass["affinity"], node: Node): boolean =>
   nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms.some((term) => matchesTerm(term, node)) ?? true
