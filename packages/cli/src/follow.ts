@@ -1,5 +1,5 @@
 import { type Outcome, type PhaseEntry, SeatrialClient } from "@seatrial/client"
-import type { DeploymentProgress } from "@seatrial/domain"
+import type { DeploymentDetail, DeploymentProgress } from "@seatrial/domain"
 import { Clock, Console, Effect, FiberHandle, Schedule } from "effect"
 import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
@@ -117,11 +117,16 @@ export const follow = Effect.fnUntraced(function* (id: string) {
   )
 }, Effect.scoped)
 
+/** The checks of a run in two lines. `trial` is the text of the suite's row, which names the checks without a row. */
+export const checksInShort = (checks: DeploymentDetail["checks"]) => ({
+  checks: checks.length === 0 ? null : `${checks.filter(({ passed }) => passed).length} of ${checks.length} passed`,
+  trial: checks.find(({ name }) => name === "suite")?.detail ?? null
+})
+
 /** Prints how a run ended. Fails if it was not activated. */
 export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outcome) {
   const { checks, phases: _, ...summary } = result.deployment
-  const passed = checks.length === 0 ? null : `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
-  yield* printRecord(json, json ? result.deployment : { ...summary, checks: passed })
+  yield* printRecord(json, json ? result.deployment : { ...summary, ...checksInShort(checks) })
   if (result.outcome === "activated") {
     const note = withdrawnNote(result.deployment)
     return note === undefined ? undefined : yield* Console.error(note)

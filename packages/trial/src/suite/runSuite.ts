@@ -1,4 +1,4 @@
-import { type Check, type CheckOutcome, type CheckReport, describeUnconfirmed, monotonicMillis, withdrawCapabilities } from "@seatrial/domain"
+import { type Check, type CheckOutcome, type CheckReport, monotonicMillis, withdrawCapabilities } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../engineAnswers.ts"
 import type { CheckClass, TrialCheck } from "./Check.ts"
@@ -16,6 +16,9 @@ export interface SuiteFindings {
 }
 
 const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: rowDetail(detail) })
+
+/** A part of the last row: how many checks there are, and their names. Empty if there are none. */
+const listOf = (what: string, names: ReadonlyArray<string>): string => (names.length === 0 ? "" : `, ${names.length} ${what} (${names.join(", ")})`)
 
 /** A list of names in brackets. `room`: maximum number of characters; names that do not fit are replaced by "...". */
 const inBrackets = (names: ReadonlyArray<string>, room: number): string => {
@@ -101,11 +104,15 @@ class SuiteRecord {
     return this.#failed("required").filter(({ isComputing, outcome }) => outcome === "timeout" && isComputing === true).length >= thresholds.mostLate
   }
 
+  /** The last row. It names the checks without a row of their own. Only people read its text. */
   summary(elapsedSeconds: number): Check {
-    const [unrun, skipped] = [this.namesOf("not_reached"), this.namesOf("not_applicable")]
-    const unconfirmed = describeUnconfirmed({ notReached: unrun, notSeen: this.#unseen })
+    const skipped = this.namesOf("not_applicable")
+    const shown = new Set(this.rows.map(({ name }) => name))
+    const unconfirmed = this.withdrawn.filter((name) => !shown.has(name))
+    const notReached = this.namesOf("not_reached").filter((name) => !unconfirmed.includes(name))
     const ending = `, ${elapsedSeconds} s`
-    const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${unconfirmed}`
+    const lists = `${listOf("not confirmed, so not served", unconfirmed)}${listOf("not reached", notReached)}`
+    const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${lists}`
     return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
 }

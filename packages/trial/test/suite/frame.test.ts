@@ -123,6 +123,7 @@ describe("how the suite is run", () => {
     Effect.gen(function* () {
       const { report } = yield* trial(check("stop_strings", () => Effect.fail(new NotApplicable({ reason: "too short", unseen: true }))))
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["stop_strings"]])
+      assert.include(report.checks.at(-1)?.detail, "1 not confirmed, so not served (stop_strings)")
     })
   )
 
@@ -180,7 +181,10 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("160 seconds")
       const { report } = yield* Fiber.join(fibre)
       assert.isFalse(report.passed)
-      assert.strictEqual(report.checks.at(-1)?.detail, `${suite.name} ${suite.version}: 2 run, 0 not applicable, 2 not reached (last, json_mode), 160 s`)
+      assert.strictEqual(
+        report.checks.at(-1)?.detail,
+        `${suite.name} ${suite.version}: 2 run, 0 not applicable, 1 not confirmed, so not served (json_mode), 1 not reached (last), 160 s`
+      )
     })
   )
 
@@ -254,7 +258,10 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("3 hours")
       const { report } = yield* Fiber.join(fibre)
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
-      assert.strictEqual(report.checks.at(-1)?.detail, `${suite.name} ${suite.version}: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s`)
+      assert.strictEqual(
+        report.checks.at(-1)?.detail,
+        `${suite.name} ${suite.version}: 2 run, 0 not applicable, 1 not confirmed, so not served (json_mode), 2401 s`
+      )
     })
   )
 
