@@ -65,7 +65,7 @@ describe("the image that npm run image builds", () => {
       []
     )
     assert.deepStrictEqual(
-      find(({ path }) => /^opt\/seatrial\/(packages\/(local|[^/]+\/test)|tools)\//u.test(path)),
+      find(({ path }) => /^opt\/seatrial\/(packages\/(local|[^/]+\/(test|sample|standin|bin))|tools)\//u.test(path)),
       []
     )
   })

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, matchesGlob } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse } from "yaml"
@@ -56,6 +56,21 @@ describe("the Containerfile", () => {
         assert.isTrue(target === "./" ? !source.includes("/") : target === source, `${source} to ${target}`)
       }
     }
+  })
+
+  it("keeps of each package only what a program reads: no tests, samples or stand-ins", () => {
+    const removed = only(build, "RUN").flatMap(({ text }) => (text.startsWith("rm -rf ") ? text.split(" ").slice(2) : []))
+    const sources = only(build, "COPY").flatMap(({ words }) => words.slice(0, -1))
+    const copied = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "--", ...sources], { cwd: root, encoding: "utf8" })
+      .split("\n")
+      .filter((file) => file.startsWith("packages/") && existsSync(join(root, file)))
+    const kept = copied.filter((file) => !removed.some((path) => matchesGlob(file, `${path}/**`)))
+    assert.isAbove(kept.length, 500)
+    // A rule of .dependency-cruiser.json adds that a program reaches each file in src.
+    assert.deepStrictEqual(
+      kept.filter((file) => !/^packages\/[^/]+\/(package\.json|README\.md|src\/.+)$/u.test(file)),
+      []
+    )
   })
 
   it("removes only existing paths, and installs without development dependencies and scripts", () => {

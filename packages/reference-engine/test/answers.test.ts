@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { writeTinyChat } from "../src/sample/index.ts"
 import { type Chunk, type EngineClient, greedy, Prompt, serve, Tokens } from "./engineClient.ts"
+import { writeTinyChat } from "./sample/index.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 const end = 505

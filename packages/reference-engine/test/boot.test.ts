@@ -4,8 +4,8 @@ import { Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { parseArguments } from "../src/Arguments.ts"
 import { BootFailure } from "../src/BootFailure.ts"
-import { writeTinyChat } from "../src/sample/index.ts"
 import { serve, Tokens } from "./engineClient.ts"
+import { writeTinyChat } from "./sample/index.ts"
 import { configOf, emptyDirectory, randomTensors, small, writeModel } from "./smallModel.ts"
 
 const tiny = emptyDirectory()

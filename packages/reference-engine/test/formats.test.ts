@@ -1,11 +1,11 @@
 import { Ajv } from "ajv"
 import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { writeTrained } from "../sample/trained.ts"
 import { begin, type Grammar, type GrammarState } from "../src/grammar/Grammar.ts"
 import { anyObject } from "../src/grammar/json.ts"
 import { schemaGrammar } from "../src/grammar/jsonSchema.ts"
 import { Random } from "../src/Random.ts"
-import { writeTrained } from "../src/sample/index.ts"
 import { type EngineClient, serve } from "./engineClient.ts"
 import { emptyDirectory } from "./smallModel.ts"
 

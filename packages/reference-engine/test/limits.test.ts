@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { writeTinyChat } from "../src/sample/index.ts"
 import { greedy, serve, Tokens } from "./engineClient.ts"
+import { writeTinyChat } from "./sample/index.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 const directory = emptyDirectory()

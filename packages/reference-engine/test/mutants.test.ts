@@ -4,9 +4,9 @@ import { engineFor } from "@seatrial/engines"
 import { Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { parseArguments } from "../src/Arguments.ts"
-import { makeTinyChat } from "../src/sample/index.ts"
 import { serveWithFault } from "./engineClient.ts"
 import { faultNamed, mutants } from "./mutants/index.ts"
+import { makeTinyChat } from "./sample/index.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 describe("an engine with an injected fault", () => {

@@ -1,7 +1,7 @@
 import Anthropic from "@anthropic-ai/sdk"
 import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { writeTrained } from "../src/sample/index.ts"
+import { writeTrained } from "../sample/trained.ts"
 import { type EngineClient, greedy, serve, Text } from "./engineClient.ts"
 import { emptyDirectory } from "./smallModel.ts"
 

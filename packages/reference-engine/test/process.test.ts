@@ -3,8 +3,8 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { dataFrame, streamEnd } from "@seatrial/domain"
 import { afterEach, describe, expect, it } from "vitest"
-import { writeTinyChat } from "../src/sample/index.ts"
 import { EngineClient, greedy } from "./engineClient.ts"
+import { writeTinyChat } from "./sample/index.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 const directory = emptyDirectory()

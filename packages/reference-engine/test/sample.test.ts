@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
-import { makeTinyChat } from "../src/sample/index.ts"
+import { makeTinyChat } from "./sample/index.ts"
 
 const hashes = (files: ReadonlyMap<string, Uint8Array>) =>
   Object.fromEntries([...files].map(([name, bytes]) => [name, createHash("sha256").update(bytes).digest("hex").slice(0, 16)]))

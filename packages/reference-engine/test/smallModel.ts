@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import { Random } from "../src/Random.ts"
-import { makeTinyChat } from "../src/sample/index.ts"
+import { makeTinyChat } from "./sample/index.ts"
 
 /** The tensors of a small model by name, with numbers that the stored type represents exactly. */
 export type Tensors = Map<string, { readonly shape: ReadonlyArray<number>; readonly values: Float32Array }>

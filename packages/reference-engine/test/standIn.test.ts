@@ -4,9 +4,10 @@ import { join } from "node:path"
 import { engineFor } from "@seatrial/engines"
 import { afterEach, describe, expect, it } from "vitest"
 import { tinyRopeConfig } from "../../../test/models/modelConfigs.ts"
+import { writeTrained } from "../sample/trained.ts"
 import { Safetensors } from "../src/Safetensors.ts"
-import { writeTinyChat, writeTrained } from "../src/sample/index.ts"
 import { toFloat32 } from "../src/Tensor.ts"
+import { writeTinyChat } from "./sample/index.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 const directory = emptyDirectory()

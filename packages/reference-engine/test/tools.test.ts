@@ -1,7 +1,7 @@
 import { optionalNullable, streamEvents } from "@seatrial/domain"
 import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { writeTrained } from "../src/sample/index.ts"
+import { writeTrained } from "../sample/trained.ts"
 import { ToolCallReader } from "../src/ToolCallReader.ts"
 import { type EngineClient, greedy, serve, Tokens } from "./engineClient.ts"
 import { emptyDirectory } from "./smallModel.ts"

@@ -22,9 +22,9 @@ import {
   TenantScope
 } from "../src/index.ts"
 import { makeReadAccount } from "../src/spending/readAccount.ts"
-import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { encryptionKey } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "./support/index.ts"
 
 /** The URL of the database that the owner and the roles share. */
 class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {

@@ -2,8 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
-import { checks, engineDigest, engineImage, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { checks, engineDigest, engineImage, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
   it.effect("if a cancel and an activation race, exactly one wins", () =>

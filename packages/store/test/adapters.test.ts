@@ -2,9 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Commit, type Fidelity, type RepositoryFacts, type ServingSettings } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { type CreateInput, Deployments, Metering, NeededWeights, Requests, Routes, Runs } from "../src/index.ts"
-import { beginRequest, capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, makeServing, newModel, settings } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
+import { beginRequest, capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, makeServing, newModel, settings } from "./support/index.ts"
 
 const baseCommit = Commit.make("b".repeat(40))
 const contentHash = "e".repeat(64)

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import type { OrgId, UserId } from "@seatrial/domain"
 import { Clock, Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
 import { ApiKeys, Billing, Deployments, HubConnections, Invitations, type LastOwner, Members, Organizations, Runs } from "../src/index.ts"
-import { makeCaller, newModel } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { makeCaller, newModel } from "./support/index.ts"
 
 const layerAdministration = Layer.mergeAll(Members.layerSql, Invitations.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore))
 

@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
 import { Clock, Effect, Layer, Option, type Redacted } from "effect"
 import { ApiKeys, Members, Organizations } from "../src/index.ts"
-import { makeCaller } from "../src/testing.ts"
 import { layerApi, soon } from "./stage.ts"
+import { makeCaller } from "./support/index.ts"
 
 /** Another process on the same database. */
 const otherProcess = Effect.gen(function* () {

@@ -4,9 +4,9 @@ import type { Prices, Usage } from "@seatrial/domain"
 import { Effect, Layer, Option, Queue, type Redacted, Schema } from "effect"
 import { Allowances, ApiKeys, Billing, type Caller, Metering, Organizations, type Spending } from "../src/index.ts"
 import { SpendNotice } from "../src/spending/statements.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 /** One micro-dollar for each output token. */
 const prices: Prices = {

@@ -6,8 +6,8 @@ import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import { ApiKeys, Billing, type Caller, Members, Organizations } from "../src/index.ts"
 import { KeyCache } from "../src/KeyCache.ts"
-import { makeCaller, makeTestDatabase } from "../src/testing.ts"
 import { layerApi } from "./stage.ts"
+import { makeCaller, makeTestDatabase } from "./support/index.ts"
 
 /** A second process on the same database. */
 const otherProcess = Effect.gen(function* () {

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import type { OrgId } from "@seatrial/domain"
 import { Effect, Layer, Option, Schema } from "effect"
 import { type AdoptInput, AppliedResources, Deployments, ModelAdmin, Runs } from "../src/index.ts"
-import { makeCaller, newModel, walk } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller, newModel, walk } from "./support/index.ts"
 
 const place = (name: string) => ({ namespace: "seatrial", name })
 const input = (orgId: OrgId, name: string, change: Partial<AdoptInput> = {}, version: Partial<AdoptInput["resource"]> = {}): AdoptInput => ({

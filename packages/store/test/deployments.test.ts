@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { type Deployment, DeploymentDetail, ModelId, type Phase } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Deployments, type Page, type Position } from "../src/index.ts"
-import { makeCaller, newModel } from "../src/testing.ts"
 import { layerApi } from "./stage.ts"
+import { makeCaller, newModel } from "./support/index.ts"
 
 const Count = Schema.Tuple([Schema.Struct({ count: Schema.BigInt })])
 const countOf = Effect.fnUntraced(function* (table: string, orgId: string) {

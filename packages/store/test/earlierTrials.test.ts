@@ -3,8 +3,8 @@ import { type CheckReport, type ServingSettings, withdrawCapabilities } from "@s
 import { Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { Deployments, Runs } from "../src/index.ts"
-import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, newModel, settings } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, newModel, settings } from "./support/index.ts"
 
 type Caller = Effect.Success<ReturnType<typeof makeCaller>>["caller"]
 

@@ -4,8 +4,8 @@ import { gpuDays } from "@seatrial/domain"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Billing, Deployments, GpuHolds, type Placement, Routes, UsageSums } from "../src/index.ts"
-import { makeCaller, makeServing, newModel } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller, makeServing, newModel } from "./support/index.ts"
 
 const at = (iso: string) => Date.parse(iso)
 const start = at("2026-03-01T22:00:00Z")

@@ -2,9 +2,9 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { Deployments, Metering, Runs } from "../src/index.ts"
-import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("requests in progress", (it) => {
   it.effect("are counted for a revision that gives up its engine: its own unfinished requests only", () =>

@@ -8,8 +8,8 @@ import { KeyFingerprints } from "../src/apiKeys/KeyFingerprints.ts"
 import { makeKeyLookUps } from "../src/apiKeys/keyLookUps.ts"
 import { ApiKeys, KeyLookUpRefused } from "../src/index.ts"
 import { KeyCache } from "../src/KeyCache.ts"
-import { makeCaller } from "../src/testing.ts"
 import { layerApi } from "./stage.ts"
+import { makeCaller } from "./support/index.ts"
 
 const sha256 = (name: string): string => createHash("sha256").update(name).digest("hex")
 

@@ -7,8 +7,8 @@ import { type AuditEventQuery, listStatement as listAuditEvents } from "../src/A
 import { type DeploymentQuery, listStatement as listDeployments } from "../src/deployments/statements.ts"
 import { listStatement as listModels, type OrgModelQuery } from "../src/OrgModels.ts"
 import { TenantScope } from "../src/tenants.ts"
-import { makeCaller } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller } from "./support/index.ts"
 
 const rows = 10_000
 const page = 50

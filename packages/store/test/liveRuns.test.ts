@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { DeploymentId, Ids, idMillis } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
-import { makeCaller, makeServing, newModel } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { makeCaller, makeServing, newModel } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => {
   it.effect("a newer run of a model waits for the older one, and live contains runs that need work until they are released", () =>

@@ -2,9 +2,9 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { Metering, RequestGivenUp, type RequestStart, Requests } from "../src/index.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 /** Advances the database's clock by making all stored times older. */
 const timePasses = Effect.fnUntraced(function* (seconds: number) {

@@ -2,8 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import type { Fit, RepositoryFacts } from "@seatrial/domain"
 import { Effect } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
-import { capabilities, capacityRow, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { capabilities, capacityRow, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "./support/index.ts"
 
 const gib = 2 ** 30
 const part = (low: number, high: number) => ({ low: low * gib, high: high * gib })

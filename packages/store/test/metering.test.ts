@@ -2,9 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, Receipt, RequestId, RequestRecord } from "@seatrial/domain"
 import { Effect, Exit, Fiber, Option, Schema } from "effect"
 import { Metering, Requests } from "../src/index.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, prices, startOf, usage } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
   it.effect("a request is in the database when its begin and its end complete, with a consistent receipt", () =>

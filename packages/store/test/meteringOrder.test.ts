@@ -5,8 +5,8 @@ import { Deferred, Effect, Fiber, Option } from "effect"
 import { Deployments, Metering, type RequestEnd, type RequestStart, Requests, Runs } from "../src/index.ts"
 import { endRow, tokensOf } from "../src/metering/endRow.ts"
 import { checkpointStatement, endStatement, recordStatement } from "../src/metering/statements.ts"
-import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
   const ids = yield* Ids

@@ -4,7 +4,7 @@ import { Effect, Layer, Redacted, Schema } from "effect"
 import { inject } from "vitest"
 import { Database } from "../src/index.ts"
 import { knownMigrations } from "../src/migrations/knownMigrations.ts"
-import { makeTestDatabase } from "../src/testing.ts"
+import { makeTestDatabase } from "./support/index.ts"
 
 const Names = Schema.Array(Schema.Struct({ name: Schema.String }))
 

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import type { ModelId, OrgId, Prices } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Routes, Runs } from "../src/index.ts"
-import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 const prices: Prices = {
   input_micros_per_mtok: "250000",

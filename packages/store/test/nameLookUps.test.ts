@@ -6,8 +6,8 @@ import { TestClock } from "effect/testing"
 import { Routes } from "../src/index.ts"
 import { AbsentNames } from "../src/routes/AbsentNames.ts"
 import { findName, makeNameLookUps, type StoredName } from "../src/routes/nameLookUps.ts"
-import { copyModel, makeCaller, makeServing } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { copyModel, makeCaller, makeServing } from "./support/index.ts"
 
 const org = (number: number) => Schema.decodeSync(OrgId)(`org_0189000000000000000000000${number}`)
 

@@ -2,8 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Deployments, ModelAdmin, NeededWeights, Runs } from "../src/index.ts"
-import { facts, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { facts, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 layer(Layer.mergeAll(NeededWeights.layerSql.pipe(Layer.provide(layerRole("operator"))), ModelAdmin.layerSql).pipe(Layer.provideMerge(layerStore)), {
   excludeTestServices: true

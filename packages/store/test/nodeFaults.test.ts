@@ -2,8 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
-import { benchmark, capacityRow, checks, makeCaller, measured, newModel, screened, speedRow } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { benchmark, capacityRow, checks, makeCaller, measured, newModel, screened, speedRow } from "./support/index.ts"
 
 layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("node faults", (it) => {
   it.effect("are recorded once, avoided by the run permanently and by all runs for a day if a GPU failed, and a requeued run starts its trial over", () =>

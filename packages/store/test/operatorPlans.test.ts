@@ -4,8 +4,8 @@ import { Ids } from "@seatrial/domain"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { inject } from "vitest"
 import { ApiKeys, Deployments, GpuHolds, HubConnections, Organizations, Runs } from "../src/index.ts"
-import { layerTestDatabase, makeCaller, newModel, walk } from "../src/testing.ts"
 import { encryptionKey } from "./stage.ts"
+import { layerTestDatabase, makeCaller, newModel, walk } from "./support/index.ts"
 
 /** Connected like the operator. */
 const layerOperator = Layer.mergeAll(Runs.layerSql, GpuHolds.layerSql, Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(

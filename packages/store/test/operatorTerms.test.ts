@@ -5,8 +5,8 @@ import { inject } from "vitest"
 import { connect } from "../src/Database.ts"
 import { AppliedResources, Deployments, GpuHolds, HostClasses, OperatorTerm, OperatorTerms, Runs } from "../src/index.ts"
 import { leads } from "../src/OperatorTerms.ts"
-import { capacityRow, checks, makeCaller, measured, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { capacityRow, checks, makeCaller, measured, newModel, walk } from "./support/index.ts"
 
 // Runs use the pool of the test, which holds transactions open.
 const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql, Layer.fresh(Runs.layerSql)).pipe(

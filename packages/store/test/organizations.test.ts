@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, RequestId, zeroPrices } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Metering, Organizations, Requests } from "../src/index.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
   it.effect("a name is unique, even for two concurrent requests", () =>

@@ -2,8 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { OwnModels, TenantScope } from "../src/index.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller, makeServing } from "./support/index.ts"
 
 layer(Layer.provideMerge(Layer.provide(OwnModels.layerSql, layerRole("server")), layerStore), { excludeTestServices: true })(
   "an organization's own models, with the privileges of the server",

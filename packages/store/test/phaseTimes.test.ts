@@ -3,8 +3,8 @@ import type { DeploymentId } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { type Caller, Deployments, ModelAdmin, Runs } from "../src/index.ts"
-import { makeCaller, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { makeCaller, newModel, walk } from "./support/index.ts"
 
 const start = Date.UTC(2030, 0, 15)
 

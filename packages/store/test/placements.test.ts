@@ -2,9 +2,9 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { Deployments, Runs, type ServingPlan } from "../src/index.ts"
-import { checks, estimate, screened, settings } from "../src/testing/trialRecords.ts"
-import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { makeCaller, makeServing, newModel, walk } from "./support/index.ts"
+import { checks, estimate, screened, settings } from "./support/trialRecords.ts"
 
 const planOn = (name: string, gpus: number): ServingPlan => {
   const { facts: _, ...planned } = screened

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import type { RunProgress } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
-import { makeCaller, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { makeCaller, newModel, walk } from "./support/index.ts"
 
 const queued: RunProgress = { phase: "queued", message: "Waits for 1 GPU.", queue: { waits_for: "capacity", place: 3 }, download: null }
 const download = { bytes: 3_221_225_472, total_bytes: 13_958_643_712, bytes_per_second: 112_000_000, seconds_left: null, stalled: true }

@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { costMicros, zeroPrices } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { Metering, ModelAdmin, Requests, Routes, Runs } from "../src/index.ts"
-import { beginRequest, checks, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, prices, startOf, usage } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
+import { beginRequest, checks, makeCaller, makeServing } from "./support/index.ts"
 
 layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("a published model", (it) => {
   it.effect("is billed at its rates to every organization except its own, which pays for the GPUs; every receipt contains its verification", () =>

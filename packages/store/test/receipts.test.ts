@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { costMicros, Receipt, RequestRecord, type Usage } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Metering, Requests } from "../src/index.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, prices, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
   it.effect("a request in a month without a partition gets one", () =>

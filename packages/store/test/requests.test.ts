@@ -7,8 +7,8 @@ import { ReadPool } from "../src/Database.ts"
 import { type Page, type Position, type RequestQuery, Requests } from "../src/index.ts"
 import { ensurePartitions } from "../src/Partitions.ts"
 import { findReceiptStatement, findStatement, listStatement } from "../src/requests/statements.ts"
-import { makeCaller } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller } from "./support/index.ts"
 
 const start = Date.UTC(2026, 0, 31, 23, 59, 58)
 const statuses = [200, 302, 404, 429, 499, 500, 503]

@@ -2,8 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, Reservations, Runs } from "../src/index.ts"
-import { makeCaller, newModel } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { makeCaller, newModel } from "./support/index.ts"
 
 layer(Reservations.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("reservations", (it) => {
   it.effect("are granted, changed and withdrawn, each with one audit event, and notify waiting runs", () =>

@@ -5,9 +5,9 @@ import { TestClock } from "effect/testing"
 import { Metering } from "../src/index.ts"
 import { Partitions } from "../src/Partitions.ts"
 import { retireOldMonths } from "../src/Retention.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerDatabase, layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 /** The name of the partition this number of months before the database's current one. */
 const monthBefore = (parent: "requests" | "receipts", months: number) =>

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Commit, type ModelId, startsDiffer } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type Caller, Deployments, Runs } from "../src/index.ts"
-import { checks, estimate, facts, makeCaller, newModel, screened, settings, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { checks, estimate, facts, makeCaller, newModel, screened, settings, walk } from "./support/index.ts"
 
 let keys = 0
 const redeploy = Effect.fnUntraced(function* (caller: Caller, modelId: ModelId, serve = true) {

@@ -2,10 +2,10 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Deployments, Metering, Routes, Runs } from "../src/index.ts"
-import { checks, settings } from "../src/testing/trialRecords.ts"
-import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
+import { checks, settings } from "./support/trialRecords.ts"
 
 const observed = Effect.fnUntraced(function* (id: Parameters<Runs["Service"]["observe"]>[0]) {
   const runs = yield* Runs

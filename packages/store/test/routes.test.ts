@@ -4,8 +4,8 @@ import { assert, layer } from "@effect/vitest"
 import type { OrgId, RevisionId } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
 import { Deployments, type Endpoint, Organizations, Routes, Runs, type UnprovenEndpoint } from "../src/index.ts"
-import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 /** Marks a published endpoint as reached by a gateway. */
 const reach = Effect.fnUntraced(function* (orgId: OrgId, revisionId: RevisionId, { pod, url }: Endpoint) {

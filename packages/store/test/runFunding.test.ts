@@ -2,8 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Billing, Deployments, Runs } from "../src/index.ts"
-import { makeCaller, newModel } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+import { makeCaller, newModel } from "./support/index.ts"
 
 layer(Billing.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("the funds of a run", (it) => {
   it.effect("are those of its organization: its rules with each observation, and its used-up allowance with one reading for many passes", () =>

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { canEnter, DeploymentDetail, DeploymentId, fallsBack, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Deployments, HubConnections, Organizations, Runs } from "../src/index.ts"
-import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, speedRow, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
+import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, speedRow, walk } from "./support/index.ts"
 
 layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
   it.effect("a run is observed completely, and its detail matches the contract", () =>

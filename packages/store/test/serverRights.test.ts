@@ -2,8 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, OwnModels } from "../src/index.ts"
 import { TenantScope } from "../src/tenants.ts"
-import { makeCaller, makeServing, newModel } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller, makeServing, newModel } from "./support/index.ts"
 
 const layerServer = Layer.mergeAll(OwnModels.layerSql, Deployments.layerSql).pipe(Layer.provide(layerRole("server")), Layer.provideMerge(layerStore))
 

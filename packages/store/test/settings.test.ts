@@ -5,8 +5,8 @@ import type { HostClass } from "@seatrial/domain"
 import { ConfigProvider, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HostClasses, HubConnections, Organizations } from "../src/index.ts"
 import { seal, unseal } from "../src/sealing.ts"
-import { makeCaller } from "../src/testing.ts"
 import { encryptionKey, layerDatabase, layerStore } from "./stage.ts"
+import { makeCaller } from "./support/index.ts"
 
 const hostClass = (name: string, over: Partial<HostClass> = {}): HostClass => ({
   name,

@@ -27,9 +27,9 @@ import { Spool } from "../src/metering/Spool.ts"
 import { maxPayload, SpoolFile } from "../src/metering/SpoolFile.ts"
 import { toPayload } from "../src/metering/spoolRow.ts"
 import { ProcessSpooledCosts, SpooledCosts } from "../src/spending/SpooledCosts.ts"
-import { beginRequest, makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { encryptionKey, layerRole, soon } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "./support/index.ts"
 
 const scratch = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-spool-"))),

@@ -6,7 +6,7 @@ import { roleName } from "../src/access/applyAccess.ts"
 import type { Role } from "../src/access/tables.ts"
 import { connect } from "../src/Database.ts"
 import { ApiKeys, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "../src/index.ts"
-import { layerTestDatabase } from "../src/testing.ts"
+import { layerTestDatabase } from "./support/index.ts"
 
 /** A separate database for the suite, and IDs. */
 export const layerDatabase = Layer.mergeAll(Layer.unwrap(Effect.sync(() => layerTestDatabase(inject("postgres")))), Ids.layer)

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import type { BenchmarkKey } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
+import { layerStore } from "./stage.ts"
 import {
   benchmark,
   capacityRow,
@@ -16,8 +17,7 @@ import {
   screened,
   settings,
   speedRow
-} from "../src/testing.ts"
-import { layerStore } from "./stage.ts"
+} from "./support/index.ts"
 
 const key: BenchmarkKey = {
   commit: facts.commit,

@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Schema } from "effect"
 import { ApiKeys, Billing, GpuHolds, Metering, Requests, type UsageGroup, UsageSums } from "../src/index.ts"
 import { retireOldMonths } from "../src/Retention.ts"
-import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
+import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 const day = 86_400_000
 const Drawn = Schema.Struct({

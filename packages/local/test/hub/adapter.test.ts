@@ -8,7 +8,7 @@ import {
   type NamedTensor,
   type TinyAdapterOptions,
   tinyAdapterTensors
-} from "@seatrial/reference-engine/sample"
+} from "@seatrial/reference-engine/testing"
 import { Deferred, Effect, Option, Redacted } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"

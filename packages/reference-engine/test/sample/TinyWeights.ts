@@ -1,4 +1,4 @@
-import { Random } from "../Random.ts"
+import { Random } from "../../src/Random.ts"
 import type { NamedTensor } from "./SafetensorsFile.ts"
 
 /** The dimensions of the sample model. */

@@ -1,4 +1,4 @@
-import { Random } from "../Random.ts"
+import { Random } from "../../src/Random.ts"
 import { encodeSafetensors, type NamedTensor } from "./SafetensorsFile.ts"
 import { tinyShape } from "./TinyWeights.ts"
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-const folder = join(import.meta.dirname, "../../sample")
+const folder = import.meta.dirname
 
 /**
  * The repositories that `tools/sampleModel` trained: the chat model, a variant with different answers, the strong

@@ -1,4 +1,4 @@
-import { toBfloat16 } from "../Tensor.ts"
+import { toBfloat16 } from "../../src/Tensor.ts"
 
 /** One tensor to be written as bfloat16. */
 export interface NamedTensor {

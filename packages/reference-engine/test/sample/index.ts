@@ -1,4 +1,3 @@
 export { encodeSafetensors, type NamedTensor } from "./SafetensorsFile.ts"
 export { makeTinyAdapter, type TinyAdapterOptions, tinyAdapterTensors } from "./TinyAdapter.ts"
 export { makeTinyChat, type TinyChatOptions, writeTinyChat } from "./TinyChat.ts"
-export { type TrainedName, trainedFiles, trainedNames, writeTrained } from "./trained.ts"

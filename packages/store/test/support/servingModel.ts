@@ -1,9 +1,9 @@
 import { type DeploymentId, type Phase, type ServingSettings, scopes } from "@seatrial/domain"
 import { Effect, Option } from "effect"
-import { ApiKeys, type Caller } from "../ApiKeys.ts"
-import { type CreateInput, Deployments } from "../Deployments.ts"
-import { Organizations } from "../Organizations.ts"
-import { Runs } from "../Runs.ts"
+import { ApiKeys, type Caller } from "../../src/ApiKeys.ts"
+import { type CreateInput, Deployments } from "../../src/Deployments.ts"
+import { Organizations } from "../../src/Organizations.ts"
+import { Runs } from "../../src/Runs.ts"
 import { checks, engineDigest, engineImage, screened, settings } from "./trialRecords.ts"
 
 /** An organization with a member and a key with all scopes, as a caller. */

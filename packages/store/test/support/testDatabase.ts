@@ -1,9 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { connect, type PoolOptions } from "../Database.ts"
-import { migrate } from "../migrate.ts"
-import { ensurePartitions } from "../Partitions.ts"
+import { connect, type PoolOptions } from "../../src/Database.ts"
+import { migrate } from "../../src/migrate.ts"
+import { ensurePartitions } from "../../src/Partitions.ts"
 
 const address = (base: string, name: string) => Redacted.make(`${base.replace(/\/$/, "")}/${name}`)
 

@@ -1,6 +1,0 @@
-export { listStatement } from "./requests/statements.ts"
-export * from "./testing/beginRequest.ts"
-export * from "./testing/copyModel.ts"
-export * from "./testing/servingModel.ts"
-export * from "./testing/testDatabase.ts"
-export * from "./testing/trialRecords.ts"

@@ -1,0 +1,6 @@
+export { listStatement } from "../../src/requests/statements.ts"
+export * from "./beginRequest.ts"
+export * from "./copyModel.ts"
+export * from "./servingModel.ts"
+export * from "./testDatabase.ts"
+export * from "./trialRecords.ts"
