@@ -1,27 +1,7 @@
-import { execFileSync } from "node:child_process"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
-import { parseAllDocuments } from "yaml"
+import { render } from "./renderChart.ts"
 
-const root = join(import.meta.dirname, "../..")
 const programs = ["server", "gateway", "operator"] as const
-
-/** Every object of the chart with these values, as `Kind/name` and its fields. */
-const render = (values: unknown) => {
-  const args = ["template", "seatrial", join(root, "charts/seatrial"), "--namespace", "seatrial", "--values", "-"]
-  const rendered = execFileSync(join(root, "tools/bin/helm"), args, { input: JSON.stringify(values), encoding: "utf8", maxBuffer: 2 ** 26 })
-  const objects = parseAllDocuments(rendered).filter((document) => document.contents !== null)
-  return {
-    kinds: objects.map((document) => `${document.get("kind")}/${document.getIn(["metadata", "name"])}`),
-    read: (object: string, ...path: ReadonlyArray<string>): unknown => {
-      const [kind, name] = object.split("/")
-      const found = objects.find((document) => document.get("kind") === kind && document.getIn(["metadata", "name"]) === name)
-      assert.isDefined(found, object)
-      return Schema.decodeUnknownSync(Schema.Unknown)(path.reduce<unknown>((value, key) => Object(value)[key], found?.toJS()))
-    }
-  }
-}
 
 describe("with values for its pods the chart", () => {
   it("replaces pods as *.strategy says, keeps revisionHistoryLimit ReplicaSets, and otherwise never has a pod too few", () => {

@@ -1,0 +1,30 @@
+import { execFileSync } from "node:child_process"
+import { join } from "node:path"
+import { assert } from "@effect/vitest"
+import { Schema } from "effect"
+import { parseAllDocuments } from "yaml"
+
+const root = join(import.meta.dirname, "../..")
+
+/** What `helm template` prints with these values; throws what it says if it refuses them. */
+export const renderText = (values: unknown, ...args: ReadonlyArray<string>): string =>
+  execFileSync(join(root, "tools/bin/helm"), ["template", "seatrial", join(root, "charts/seatrial"), "--namespace", "seatrial", "--values", "-", ...args], {
+    input: JSON.stringify(values),
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+    stdio: ["pipe", "pipe", "pipe"]
+  })
+
+/** Every object of the chart with these values, as `Kind/name` and its fields. */
+export const render = (values: unknown, ...args: ReadonlyArray<string>) => {
+  const objects = parseAllDocuments(renderText(values, ...args), { uniqueKeys: true }).filter((document) => document.contents !== null)
+  return {
+    kinds: objects.map((document) => `${document.get("kind")}/${document.getIn(["metadata", "name"])}`),
+    read: (object: string, ...path: ReadonlyArray<string>): unknown => {
+      const [kind, name] = object.split("/")
+      const found = objects.find((document) => document.get("kind") === kind && document.getIn(["metadata", "name"]) === name)
+      assert.isDefined(found, object)
+      return Schema.decodeUnknownSync(Schema.Unknown)(path.reduce<unknown>((value, key) => Object(value)[key], found?.toJS()))
+    }
+  }
+}
