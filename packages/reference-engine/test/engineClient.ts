@@ -1,3 +1,4 @@
+import { dataFrame, streamEnd, streamEvents } from "@seatrial/domain"
 import { Schema } from "effect"
 import type { Fault } from "../src/Seams.ts"
 import { serveEngine } from "./serveEngine.ts"
@@ -80,9 +81,9 @@ export class EngineClient {
   /** The chunks of a stream. Throws if it does not end with `[DONE]`. */
   async stream(path: string, body: object): Promise<ReadonlyArray<Chunk>> {
     const response = await this.send(path, { ...greedy, ...body, stream: true })
-    const frames = (await response.text()).split("\n\n")
-    if (frames.pop() !== "" || frames.pop() !== "data: [DONE]") throw new Error("the stream does not end with [DONE]")
-    return frames.map((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.replace(/^data: /, "")))
+    const text = await response.text()
+    if (!text.endsWith(dataFrame(streamEnd))) throw new Error("the stream does not end with [DONE]")
+    return streamEvents(text).map((data) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(data))
   }
 
   async metric(name: string): Promise<number> {

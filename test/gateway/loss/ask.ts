@@ -1,5 +1,5 @@
 import { request } from "node:http"
-import { CompletionUsage, dataFrame, optionalNullable, streamEnd } from "@seatrial/domain"
+import { CompletionUsage, dataFrame, optionalNullable, streamEnd, streamEvents } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Plan } from "./LossyEngine.ts"
 
@@ -43,11 +43,8 @@ export const ask = ({ address, key, leaveAfter, model, plan, stream }: Question)
     let id: string | null = null
     let status: number | null = null
     let isOver = false
-    const frames = () =>
-      text
-        .split("\n\n")
-        .filter((part) => part.startsWith("data: {"))
-        .flatMap((part) => Option.toArray(decode(part.slice(6))))
+    // The last event may be incomplete.
+    const frames = () => streamEvents(text).flatMap((data) => Option.toArray(decode(data)))
     const tokensIn = () => frames().reduce((sum, { choices }) => sum + (choices?.[0]?.delta?.content?.length ?? 0), 0)
     const settle = (end: Seen["end"]) => {
       if (isOver) return

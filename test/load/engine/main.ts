@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from "node:http"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 
 // A fake engine with a fixed speed for benchmarks of the gateway, with frames like vLLM. `seed` of a request sets the milliseconds of an answer or
 // between the frames of a stream, and `max_tokens` sets the number of frames. Each frame contains the time at which it was sent.
@@ -20,8 +21,7 @@ const completion = JSON.stringify({
   ],
   usage: usage(16)
 })
-const frame = (choices: ReadonlyArray<unknown>, output: number) =>
-  `data: ${JSON.stringify({ ...common, object: "chat.completion.chunk", choices, usage: usage(output) })}\n\n`
+const frame = (choices: ReadonlyArray<unknown>, output: number) => dataFrame({ ...common, object: "chat.completion.chunk", choices, usage: usage(output) })
 const opening = frame([{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }], 0)
 const piece = (index: number, frames: number) => {
   const sent = Math.round(Number(process.hrtime.bigint() / 1_000n))
@@ -37,7 +37,7 @@ const stream = (response: ServerResponse, frames: number, pause: number) => {
     sent++
     if (sent < frames) return
     clearInterval(timer)
-    response.end(`${frame([], frames)}data: [DONE]\n\n`)
+    response.end(frame([], frames) + dataFrame(streamEnd))
   }
   const timer = setInterval(next, pause)
   next()

@@ -1,4 +1,5 @@
 import { createServer, type Socket } from "node:net"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 
 // A fake engine with a known schedule and frames like vLLM: a fixed time to the first chunk and a fixed gap between chunks. Chunks are scheduled by
 // the clock, so that delays do not accumulate. With a gap of 0 the complete answer is sent at once.
@@ -9,13 +10,13 @@ const perChunk = Number(process.env.TOKENS_PER_CHUNK)
 
 const common = { id: "cmpl-schedule", object: "text_completion", created: 1_700_000_000, model: "schedule" }
 const chunk = (data: string) => `${Buffer.byteLength(data).toString(16)}\r\n${data}\r\n`
-const frame = (body: object) => chunk(`data: ${JSON.stringify({ ...common, ...body })}\n\n`)
+const frame = (body: object) => chunk(dataFrame({ ...common, ...body }))
 const piece = frame({ choices: [{ index: 0, text: " deck".repeat(perChunk), logprobs: null, finish_reason: null, stop_reason: null }] })
 const head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 const ending = (input: number, output: number) =>
   frame({ choices: [{ index: 0, text: "", logprobs: null, finish_reason: "length", stop_reason: null }] }) +
   frame({ choices: [], usage: { prompt_tokens: input, total_tokens: input + output, completion_tokens: output } }) +
-  `${chunk("data: [DONE]\n\n")}0\r\n\r\n`
+  `${chunk(dataFrame(streamEnd))}0\r\n\r\n`
 
 interface Answer {
   readonly socket: Socket

@@ -1,3 +1,5 @@
+import { dataOfLine, streamEnd } from "@seatrial/domain/eventStream"
+
 const headEnd = Buffer.from("\r\n\r\n")
 const newline = 10
 
@@ -29,7 +31,7 @@ const bringsTokens = (choice: unknown): boolean => {
 
 /**
  * Reads one answer of an engine, an HTTP/1.1 response with server-sent events, as its bytes arrive. It decodes without
- * schemas, because CPU time of the load generator distorts the measurement.
+ * schemas, and its thread does not load Effect, because CPU time of the load generator distorts the measurement.
  */
 export class StreamReader {
   /** The time of each chunk with tokens. */
@@ -156,10 +158,9 @@ export class StreamReader {
   }
 
   #takeLine(line: Buffer, at: number): void {
-    // Only "data:" lines: comments, event names and blank lines are skipped.
-    if (line[0] !== 0x64 || line[4] !== 0x3a) return
-    const text = line.toString("utf8", 5).trim()
-    if (text === "[DONE]") {
+    const text = dataOfLine(line.toString("utf8"))
+    if (text === null) return
+    if (text === streamEnd) {
       this.#done = true
       return
     }
