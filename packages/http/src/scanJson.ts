@@ -58,6 +58,8 @@ const kinds = tableOf([
   ["-0123456789", number]
 ])
 
+const kindOf = (byte: number | undefined): number => kinds[byte ?? 0] ?? other
+
 /** What a byte means inside a number; `other` ends it. */
 const [digit, fraction, exponentMark] = [1, 2, 3]
 const numberBytes = tableOf([
@@ -204,7 +206,7 @@ export const scanJson = (bytes: Buffer, limits: JsonLimits): ReadonlyArray<numbe
   const tally = new JsonTally(limits)
   const { numbers } = limits
   for (let at = 0; at < bytes.length; at++) {
-    const kind = kinds[bytes[at] ?? 0] ?? other
+    const kind = kindOf(bytes[at])
     if (kind === other || (kind === number && numbers === null)) continue
     if (kind === string) {
       at = endOfString(bytes, at + 1)
