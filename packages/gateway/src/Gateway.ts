@@ -24,7 +24,7 @@ import { RequestRates } from "./RequestRates.ts"
 import { methodNotAllowed, notFound } from "./refusals.ts"
 import { Routing } from "./routing/Routing.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
-import { LargeBodies, LargeBodyOptions } from "./vocabulary/LargeBodies.ts"
+import { LargeBodies } from "./vocabulary/LargeBodies.ts"
 
 const answerReadiness = (response: ServerResponse, problem: string | null) =>
   response
@@ -59,12 +59,7 @@ const makeShared = Effect.gen(function* () {
 
 /** Decides what answers a request. */
 const makeHandle = Effect.gen(function* () {
-  // Acquired before the fibers that use it, so that it is closed after them.
-  const options = yield* LargeBodyOptions
-  const largeBodies = yield* Effect.acquireRelease(
-    Effect.sync(() => new LargeBodies(options)),
-    (open) => Effect.sync(() => open.close())
-  )
+  const largeBodies = yield* LargeBodies
   const shared = yield* makeShared
   const { authenticate, concurrency, rates, run } = shared
   const clock = yield* Clock.Clock
@@ -134,7 +129,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
   )
 
   static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide([Inference.layer, Routing.layer])), layerReachability, layerSweeper).pipe(
-    Layer.provide([EngineClient.layer, ImageFetcher.layer, Observer.layer]),
+    Layer.provide([EngineClient.layer, ImageFetcher.layer, LargeBodies.layer, Observer.layer]),
     Layer.provide(GatewayConfig.layer)
   )
 }

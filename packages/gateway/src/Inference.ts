@@ -14,6 +14,7 @@ import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { makeRecordOutcome } from "./recordOutcome.ts"
 import { faultOf } from "./refusals.ts"
+import { LargeBodies } from "./vocabulary/LargeBodies.ts"
 import type { Admitted, Work } from "./Work.ts"
 
 const startOf = ({ caller, checked, id, routedRequest: { route } }: Admitted): RequestStart => ({
@@ -44,7 +45,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const observer = yield* Observer
       const running = yield* Running.make
 
-      const { ask, abortedOutcome } = makeAskEngine(config, engine)
+      const { ask, abortedOutcome } = makeAskEngine(config, engine, yield* LargeBodies)
 
       const record = makeRecordOutcome(metering)
 
@@ -98,7 +99,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         over = true
         const unrecorded = pendingInsert.exit !== null && Exit.isFailure(pendingInsert.exit) ? pendingInsert.exit : null
         const delivery = { response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error }
-        const digests = admitted.digests === null ? null : closeDigests(admitted.digests, delivery)
+        const digests = admitted.digests === null ? null : yield* closeDigests(admitted.digests, delivery)
         const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt, digests)).pipe(
           Effect.as(null),
           Effect.catchCause(logged(id, "the record could not be committed"))

@@ -13,8 +13,8 @@ export interface Outcome {
   /** Null if the answer is complete. */
   readonly error: Refusal | null
   readonly note: string | null
-  /** The answer; null for a stream. */
-  readonly body: string | null
+  /** The answer, in bytes if it is large; null for a stream. */
+  readonly body: string | Buffer | null
 }
 
 export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }

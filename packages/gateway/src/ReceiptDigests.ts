@@ -17,13 +17,12 @@ const readSalt = (header: string | ReadonlyArray<string> | undefined): Buffer | 
   return invalidParameter(`Send ${digestSaltHeader} as ${saltLength} random bytes in base64url, 22 characters, or leave it out.`, digestSaltHeader)
 }
 
-const hash = Effect.fnUntraced(function* (salt: Buffer, body: Buffer) {
-  const hmac = createHmac("sha256", salt)
+/** Hashes a body in slices. Other requests get their turn between them. */
+const hashSlices = Effect.fnUntraced(function* (hmac: Hmac, body: Buffer) {
   for (let at = 0; at < body.length; at += sliceLength) {
     if (at > 0) yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
     hmac.update(body.subarray(at, at + sliceLength))
   }
-  return hmac.digest("base64url")
 })
 
 /**
@@ -51,11 +50,17 @@ export class ReceiptDigests {
     return new ReceiptDigests(salt)
   }
 
-  /** Hashes the body of the request. Other requests get their turn between the slices of a large body. */
+  /** Hashes the body of the request. */
   hashRequest(body: Buffer): Effect.Effect<void> {
-    return Effect.map(hash(this.#salt, body), (digest) => {
-      this.#request = digest
+    const hmac = createHmac("sha256", this.#salt)
+    return Effect.map(hashSlices(hmac, body), () => {
+      this.#request = hmac.digest("base64url")
     })
+  }
+
+  /** Hashes the complete answer, which is large. */
+  hashLargeAnswer(body: Buffer): Effect.Effect<void> {
+    return hashSlices(this.#answer, body)
   }
 
   /** Hashes bytes that are sent to the caller next. */

@@ -10,13 +10,14 @@ import { failed, type Outcome, refused } from "./Outcome.ts"
 import { samplePrompt } from "./PromptSample.ts"
 import type { RequestAbort } from "./RequestAbort.ts"
 import { clientClosed } from "./refusals.ts"
+import type { LargeBodyLanes } from "./vocabulary/LargeBodies.ts"
 import type { Work } from "./Work.ts"
 
 /** Sends a request to engines until one has answered, or no further attempt is allowed. */
-export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Service"]) => {
+export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Service"], largeBodies: LargeBodyLanes) => {
   const incompleteOutcome = makeIncompleteOutcome(engine)
   const abortedOutcome = makeAbortedOutcome(incompleteOutcome)
-  const attempt = makeAttempt(config, engine, incompleteOutcome, abortedOutcome)
+  const attempt = makeAttempt({ config, engine, largeBodies, incompleteOutcome, abortedOutcome })
 
   /**
    * Sends the request to the first engine. If that did no work and the caller is still connected, sends it to one other

@@ -14,23 +14,24 @@ export interface Delivery {
   readonly dialect: Dialect
   readonly id: string
   /** The complete answer; null for a stream. */
-  readonly body: string | null
+  readonly body: string | Buffer | null
   readonly error: Refusal | null
 }
 
 /** The last bytes of the answer. A stream that has begun always gets its terminal frame. */
-const finalText = ({ body, dialect, error, id, reader, stream }: Delivery): { readonly text: string; readonly encoding: "latin1" | "utf8" } => {
+const finalText = ({ body, dialect, error, id, reader, stream }: Delivery): { readonly text: string | Buffer; readonly encoding: "latin1" | "utf8" } => {
   if (stream !== null && (stream.started || error === null)) return { text: error === null ? reader.ending() : reader.failure(error, id), encoding: "latin1" }
   return { text: error === null ? (body ?? "") : dialect.errorBody(error, id), encoding: "utf8" }
 }
 
 /** The digests of a request and its answer, including the bytes that `delivery` will send. */
-export const closeDigests = (digests: ReceiptDigests, delivery: Delivery): SignedDigests => {
+export const closeDigests = Effect.fnUntraced(function* (digests: ReceiptDigests, delivery: Delivery): Effect.fn.Return<SignedDigests> {
   if (delivery.error === clientClosed || delivery.response.destroyed) return digests.digests(false)
   const { encoding, text } = finalText(delivery)
-  digests.hashAnswer(text, encoding)
+  if (typeof text === "string") digests.hashAnswer(text, encoding)
+  else yield* digests.hashLargeAnswer(text)
   return digests.digests(true)
-}
+})
 
 /** Sends the end of the answer. A stream that has begun always gets its terminal frame. */
 export const deliver = ({ body, dialect, error, id, reader, response, stream }: Delivery): void => {

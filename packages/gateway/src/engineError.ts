@@ -11,6 +11,21 @@ const EngineErrorFields = {
 const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(EngineErrorFields) }), Schema.Struct(EngineErrorFields)]))
 const decode = Schema.decodeUnknownOption(EngineError)
 
+/** The error in an engine's answer; null if it is none. */
+const errorIn = (body: string) => Option.getOrNull(Option.map(decode(body), (decoded) => ("error" in decoded ? decoded.error : decoded)))
+
+/** Characters that are kept of each text of a long error. Engines write what `readEngineError` looks for first. */
+const maxErrorText = 2_048
+
+/** A long error of an engine with the beginning of its texts; empty if the text is no error. */
+export const shortError = (body: string): string => {
+  const error = errorIn(body)
+  if (error === null) return ""
+  const short = (value: unknown) => (typeof value === "string" ? value.slice(0, maxErrorText).toWellFormed() : value)
+  const { code, message, param } = error
+  return JSON.stringify({ error: { message: short(message), code: short(code), ...(typeof param === "string" ? { param: short(param) } : {}) } })
+}
+
 /** The number of tokens in the message that exceeds the limit; one more than the limit if there is none. */
 const tokensIn = (message: string, most: number): number => {
   const beyond = [...message.matchAll(/\d{1,12}/g)].map(([digits]) => Number(digits)).filter((count) => count > most)
@@ -103,7 +118,7 @@ const callerFaults: ReadonlySet<number> = new Set([400, 413, 422])
  * status; if it is 200, the code in the body counts.
  */
 export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
-  const error = Option.getOrNull(Option.map(decode(body), (decoded) => ("error" in decoded ? decoded.error : decoded)))
+  const error = errorIn(body)
   const code = status === 200 ? Number(error?.code ?? 500) : status
   if (overloads.has(code)) return modelOverloaded
   // If the engine does not know the model or rejects our key, the caller is not at fault.

@@ -12,6 +12,7 @@ import { readWhole } from "./readWhole.ts"
 import { engineFailed, engineTimeout } from "./refusals.ts"
 import { makeRelayedOutcome } from "./relayedOutcome.ts"
 import { makeRelayStream } from "./relayStream.ts"
+import type { LargeBodyLanes } from "./vocabulary/LargeBodies.ts"
 import type { Work } from "./Work.ts"
 
 const callOf = (config: GatewaySettings, work: Work, signal: RequestAbort): EngineCall => {
@@ -31,15 +32,19 @@ const callOf = (config: GatewaySettings, work: Work, signal: RequestAbort): Engi
   }
 }
 
+export interface AttemptOptions {
+  readonly config: GatewaySettings
+  readonly engine: EngineClient["Service"]
+  readonly largeBodies: LargeBodyLanes
+  readonly incompleteOutcome: IncompleteOutcome
+  readonly abortedOutcome: ReturnType<typeof makeAbortedOutcome>
+}
+
 /** One attempt to get an answer from one engine. `retry` is set in its result if another attempt is allowed. */
-export const makeAttempt = (
-  config: GatewaySettings,
-  engine: EngineClient["Service"],
-  incompleteOutcome: IncompleteOutcome,
-  abortedOutcome: ReturnType<typeof makeAbortedOutcome>
-) => {
+export const makeAttempt = (options: AttemptOptions) => {
+  const { abortedOutcome, config, engine, incompleteOutcome } = options
   const relayStream = makeRelayStream(config, makeRelayedOutcome(incompleteOutcome, abortedOutcome))
-  const readAnswer = makeReadAnswer(config, incompleteOutcome, abortedOutcome)
+  const readAnswer = makeReadAnswer(options)
 
   /** The engine sent no response head in time. An engine that does not stream sends it when its answer is complete. */
   const lateOutcome = (work: Work): Effect.Effect<Outcome> => {

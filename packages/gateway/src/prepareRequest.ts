@@ -16,7 +16,7 @@ import { patienceOf } from "./routing/patienceOf.ts"
 import type { RoutedRequest } from "./routing/RoutedRequest.ts"
 import { Routing } from "./routing/Routing.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
-import { type LargeBodies, LargeBody, largeBody } from "./vocabulary/LargeBodies.ts"
+import { LargeBody, type LargeBodyLanes, largeBody } from "./vocabulary/LargeBodies.ts"
 import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import type { Admitted } from "./Work.ts"
 
@@ -24,7 +24,7 @@ import type { Admitted } from "./Work.ts"
 const unparsed: ParsedBody = { model: "", members: {} }
 
 export interface PrepareOptions {
-  readonly largeBodies: LargeBodies
+  readonly largeBodies: LargeBodyLanes
   readonly rates: RequestRates
   readonly concurrency: Concurrency
   /** Reports demand for the route, if the model may scale to zero. */

@@ -1,31 +1,41 @@
 import { Effect } from "effect"
 import type { makeAbortedOutcome } from "./abortedOutcome.ts"
-import type { WholeAnswer } from "./dialects/Dialect.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import type { GatewaySettings } from "./GatewayConfig.ts"
 import { handleEngineError } from "./handleEngineError.ts"
 import type { IncompleteOutcome } from "./incompleteOutcome.ts"
 import { failed, noUsage, type Outcome } from "./Outcome.ts"
+import { type AnswerFormat, type ParsedAnswer, parseAnswer } from "./parseAnswer.ts"
 import type { RequestAbort } from "./RequestAbort.ts"
 import { readWhole } from "./readWhole.ts"
-import { engineFailed, engineTimeout } from "./refusals.ts"
-import { restoreModelName } from "./vocabulary/restoreModelName.ts"
-import type { Work } from "./Work.ts"
+import { engineFailed, engineTimeout, unavailable } from "./refusals.ts"
+import { type LargeBodyLanes, largeBody } from "./vocabulary/LargeBodies.ts"
+import type { LargeBodyUnread } from "./vocabulary/LargeBodyLane.ts"
+import type { Retry, Work } from "./Work.ts"
 
 /** Largest answer that is not streamed, in bytes. */
 const maxAnswer = 16 * 1024 * 1024
 
-/** The outcome of an answer that was read completely. */
-const outcomeOf = (work: Work, answer: WholeAnswer): Outcome => {
+const formatOf = ({ admitted: { checked, routedRequest } }: Work): AnswerFormat => {
+  const { adapted, runtime } = routedRequest.route
+  return { endpoint: checked.endpoint, model: checked.model, adapted, runtime }
+}
+
+/**
+ * The outcome of an answer that was read completely at `readAt`, which is `performance.now()`. It may have been parsed
+ * later.
+ */
+const outcomeOf = (work: Work, parsed: ParsedAnswer, readAt: number): Outcome | Retry => {
+  if (parsed._tag === "Error") return handleEngineError(parsed.error, 200, work)
   const { admitted, progress } = work
   const { checked, routedRequest } = admitted
-  const { finished, finishReason, usage } = answer
+  const { finished, finishReason, usage } = parsed.answer
   if (!finished) {
     routedRequest.failed()
     return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
   }
   routedRequest.answered()
-  if (usage !== null && work.sentAt !== null) routedRequest.observePace(usage.output_tokens / checked.choices, performance.now() - work.sentAt)
+  if (usage !== null && work.sentAt !== null) routedRequest.observePace(usage.output_tokens / checked.choices, readAt - work.sentAt)
   return {
     state: "completed",
     status: 200,
@@ -33,12 +43,19 @@ const outcomeOf = (work: Work, answer: WholeAnswer): Outcome => {
     finishReason,
     error: null,
     note: usage === null ? "The engine reported no usage." : null,
-    body: restoreModelName(routedRequest.route, checked)(answer.body)
+    body: parsed.body
   }
 }
 
+interface ReadAnswerOptions {
+  readonly config: GatewaySettings
+  readonly largeBodies: LargeBodyLanes
+  readonly incompleteOutcome: IncompleteOutcome
+  readonly abortedOutcome: ReturnType<typeof makeAbortedOutcome>
+}
+
 /** Reads an answer that is not streamed and determines its outcome. */
-export const makeReadAnswer = (config: GatewaySettings, incompleteOutcome: IncompleteOutcome, abortedOutcome: ReturnType<typeof makeAbortedOutcome>) => {
+export const makeReadAnswer = ({ abortedOutcome, config, incompleteOutcome, largeBodies }: ReadAnswerOptions) => {
   /** The outcome of an answer that could not be read to its end. */
   const unreadOutcome = Effect.fnUntraced(function* (work: Work, fault: "late" | "large" | "broken") {
     const { requestAbort, routedRequest } = work.admitted
@@ -50,12 +67,25 @@ export const makeReadAnswer = (config: GatewaySettings, incompleteOutcome: Incom
     return failed(engineFailed, "The engine's answer broke off.", work.progress)
   })
 
+  /** The outcome of a large answer that no process parsed. The engine did not fail, and what it computed is metered. */
+  const unparsedOutcome = (work: Work, { reason }: LargeBodyUnread, readAt: number): Effect.Effect<Outcome> => {
+    if (reason === "aborted") return abortedOutcome(work)
+    return reason === "memory"
+      ? incompleteOutcome(work, engineFailed, "The process that reads large answers ran out of memory", readAt)
+      : incompleteOutcome(work, unavailable, "The process that reads large answers ended", readAt)
+  }
+
+  const readLarge = Effect.fnUntraced(function* (work: Work, bytes: Buffer, requestAbort: RequestAbort) {
+    const readAt = performance.now()
+    const parsed = yield* Effect.result(largeBodies.readAnswer(bytes, { format: formatOf(work), orgId: work.admitted.caller.orgId, requestAbort }))
+    return parsed._tag === "Success" ? outcomeOf(work, parsed.success, readAt) : yield* unparsedOutcome(work, parsed.failure, readAt)
+  })
+
   return Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, signal: RequestAbort) {
     const body = yield* readWhole(upstream, maxAnswer, config.answerMillis - (performance.now() - work.admitted.startedAt), signal)
     if (signal.aborted) return yield* abortedOutcome(work)
     if (typeof body === "string") return yield* unreadOutcome(work, body)
-    const text = body.toString("utf8")
-    const answer = work.dialect.readWhole(text)
-    return answer === null ? handleEngineError(text, 200, work) : outcomeOf(work, answer)
+    if (body.length > largeBody) return yield* readLarge(work, body, signal)
+    return outcomeOf(work, parseAnswer(formatOf(work), body.toString("utf8")), performance.now())
   })
 }

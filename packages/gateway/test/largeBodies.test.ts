@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
 import { Effect, Fiber, Schema } from "effect"
 import { RequestAbort } from "../src/RequestAbort.ts"
-import { LargeBodies, LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
+import { LargeBodyLanes, LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
 import { decodeAnswer, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
 import { answers, chunk, done, finish, makeEngine, opening, openStream, usageFrame, wholeAnswer } from "./fakeEngine.ts"
 import { dataUrl, padded, png } from "./pictures.ts"
@@ -104,18 +104,18 @@ describe("a body of more than 64 KiB", () => {
       ["a long text", { ...chat, messages: [{ role: "user", content: "\u0000".repeat(1_000_000) }] }]
     ]
     for (const [what, body] of bodies)
-      for (const check of [null, { endpoint: "/v1/chat/completions", target: targetWith({ capabilities: seeing }) } as const]) {
-        const { head } = makeLargeBodyReader()({ check, isHeld: false }, Buffer.from(JSON.stringify(body)))
+      for (const task of [{ _tag: "Parse" }, { _tag: "Check", endpoint: "/v1/chat/completions", target: targetWith({ capabilities: seeing }) }] as const) {
+        const { head } = makeLargeBodyReader()({ task, isHeld: false }, Buffer.from(JSON.stringify(body)))
         assert.isAtMost(Buffer.byteLength(head), 64 * 1024, what)
-        assert.include(["Read", "Checked", "Refused"], decodeAnswer(head)._tag)
+        assert.include(["Parsed", "Checked", "Refused"], decodeAnswer(head)._tag)
       }
-    assert.throws(() => decodeAnswer(`{"_tag":"Read","body":{"model":"m","members":{}}${" ".repeat(64 * 1024)}}`))
+    assert.throws(() => decodeAnswer(`{"_tag":"Parsed","body":{"model":"m","members":{}}${" ".repeat(64 * 1024)}}`))
   })
 
   const orgOf = (digit: number) => Schema.decodeSync(OrgId)(`org_${"0".repeat(25)}${digit}`)
-  const opened = (options: ConstructorParameters<typeof LargeBodies>[0] = {}) =>
+  const opened = (options: ConstructorParameters<typeof LargeBodyLanes>[0] = {}) =>
     Effect.acquireRelease(
-      Effect.sync(() => new LargeBodies(options)),
+      Effect.sync(() => new LargeBodyLanes(options)),
       (bodies) => Effect.sync(() => bodies.close())
     )
   const bytesOf = (model: string) => Buffer.from(JSON.stringify({ model, messages: [] }))
@@ -140,7 +140,7 @@ describe("a body of more than 64 KiB", () => {
     })
   )
 
-  const outcomesOf = (bodies: LargeBodies, all: ReadonlyArray<Buffer>) =>
+  const outcomesOf = (bodies: LargeBodyLanes, all: ReadonlyArray<Buffer>) =>
     Effect.forEach(
       all,
       (bytes, which) =>

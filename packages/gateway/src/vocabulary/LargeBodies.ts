@@ -1,17 +1,17 @@
 import type { InferencePath, OrgId } from "@seatrial/domain"
-import { Context, Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { abortRefusal } from "../abortRefusal.ts"
+import type { AnswerFormat, ParsedAnswer } from "../parseAnswer.ts"
 import type { RequestAbort } from "../RequestAbort.ts"
 import { invalidBody, Refusal, unavailable } from "../refusals.ts"
-import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
-import { LargeBodyProcess, type ProcessEnd } from "./LargeBodyProcess.ts"
-import { checkedRequestOf, decodeAnswer, encodeQuestion, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
+import { type LaneOptions, LargeBodyLane, type LargeBodyUnread, type ReceivedBody } from "./LargeBodyLane.ts"
+import { checkedRequestOf, type LargeBodyTask, parsedAnswerOf } from "./largeBody.ts"
 import type { ParsedBody } from "./parseBody.ts"
 
 /**
- * Bytes above which a separate process parses, checks and serializes a body, because that would block all other
+ * Bytes above which a separate process parses a body of a request or an answer, because that would block all other
  * requests.
  */
 export const largeBody = 64 * 1024
@@ -32,168 +32,8 @@ export class LargeBody implements ParsedBody {
 /** Repeating it would crash another process. */
 const needsTooMuchMemory = invalidBody("Parsing the body needs more memory than a request may use. Send fewer and longer values.")
 
-type Answered = { readonly answer: LargeBodyAnswer; readonly body: Buffer }
-
-interface ReceivedBody {
-  readonly id: number
-  readonly bytes: Uint8Array
-  readonly orgId: OrgId
-  readonly requestAbort: RequestAbort
-}
-
-const noBytes = new Uint8Array()
-
-/** A question that waits for a process, or is being answered. */
-interface Asking {
-  readonly received: ReceivedBody
-  readonly check: LargeBodyCheck
-  /** Whether a process ended during this question before, without running out of memory. */
-  isRepeated: boolean
-  /** Has no effect if the caller has left. */
-  readonly settle: (answer: Effect.Effect<Answered, Refusal>) => void
-}
-
-export interface LaneOptions {
-  readonly program: URL
-  readonly heapMegabytes: number
-  /** Milliseconds that an answer may take. */
-  readonly patienceMillis: number
-}
-
-/** Milliseconds in which a process must start. */
-const startMillis = 30_000
-
-/** Milliseconds until the next attempt to start a process after a failure. */
-const pauseMillis = 100
-
-/** Sends the questions of all organizations to one process, round-robin. The process starts with the first question. */
-class Lane {
-  readonly #options: LaneOptions
-  readonly #waiting = new FairQueue<Asking>()
-  /** The question that the process is answering. */
-  #asking: Asking | null = null
-  #process: LargeBodyProcess | null = null
-  /** The body that the process parsed last and still holds. */
-  #heldId: number | null = null
-  #deadline: NodeJS.Timeout | undefined
-  #isClosed = false
-
-  constructor(options: LaneOptions) {
-    this.#options = options
-  }
-
-  #start(): LargeBodyProcess {
-    let started: LargeBodyProcess | undefined
-    // Output of a process that was replaced does not answer the current question.
-    const isCurrent = () => started !== undefined && this.#process === started
-    started = new LargeBodyProcess({
-      ...this.#options,
-      onAnswer: ({ body, head }) => {
-        if (isCurrent()) this.#settle(Effect.sync(() => ({ answer: decodeAnswer(head), body })))
-      },
-      onReady: () => {
-        if (isCurrent() && this.#asking !== null) this.#setDeadline(this.#asking)
-      },
-      onEnd: (end) => {
-        if (!isCurrent()) return
-        this.#process = null
-        this.#heldId = null
-        this.#recover(end)
-      }
-    })
-    return started
-  }
-
-  /** Handles the end of the process. The question is repeated once in a new process, unless it used up the memory. */
-  #recover(end: ProcessEnd) {
-    const asking = this.#asking
-    if (end === "memory") return this.#settle(Effect.fail(needsTooMuchMemory))
-    if (asking === null) return
-    if (asking.isRepeated) return this.#settle(Effect.fail(unavailable))
-    asking.isRepeated = true
-    this.#ask(asking)
-  }
-
-  #settle(answer: Effect.Effect<Answered, Refusal>) {
-    clearTimeout(this.#deadline)
-    const asking = this.#asking
-    this.#asking = null
-    // Usually the caller asks for the check of the parsed body within this call, before the next question.
-    asking?.settle(answer)
-    this.#next()
-  }
-
-  #ask(asking: Asking) {
-    if (this.#isClosed) return
-    this.#asking = asking
-    try {
-      this.#process ??= this.#start()
-    } catch {
-      // The process cannot start, for example without free file descriptors. The next question is tried later.
-      this.#asking = null
-      asking.settle(Effect.fail(unavailable))
-      setTimeout(() => this.#next(), pauseMillis)
-      return
-    }
-    const { check, received } = asking
-    const isHeld = check !== null && this.#heldId === received.id
-    this.#heldId = check === null ? received.id : null
-    const question: LargeBodyQuestion = { check, isHeld }
-    this.#process.ask({ head: encodeQuestion(question), body: isHeld ? noBytes : received.bytes })
-    this.#setDeadline(asking)
-  }
-
-  /** Kills the process if it takes too long. Its start has a separate time limit. */
-  #setDeadline(asking: Asking) {
-    clearTimeout(this.#deadline)
-    const millis = this.#options.patienceMillis + (this.#process?.isReady === true ? 0 : startMillis)
-    this.#deadline = setTimeout(() => {
-      asking.isRepeated = true
-      this.#process?.kill()
-    }, millis)
-  }
-
-  #next() {
-    if (this.#asking !== null) return
-    const next = this.#waiting.take()
-    if (next !== undefined) this.#ask(next)
-  }
-
-  ask(received: ReceivedBody, check: LargeBodyCheck): Effect.Effect<Answered, Refusal> {
-    const { requestAbort, orgId } = received
-    return Effect.callback<Answered, Refusal>((resume) => {
-      const asking: Asking = {
-        received,
-        check,
-        isRepeated: false,
-        settle: (answer) => {
-          requestAbort.removeEventListener("abort", leave)
-          resume(answer)
-        }
-      }
-      const leave = () => {
-        this.#waiting.remove(orgId, asking)
-        asking.settle(Effect.fail(abortRefusal(requestAbort)))
-      }
-      if (requestAbort.aborted) return leave()
-      requestAbort.addEventListener("abort", leave)
-      if (this.#asking === null && check !== null && this.#heldId === received.id) this.#ask(asking)
-      else {
-        this.#waiting.add(orgId, asking)
-        this.#next()
-      }
-      return Effect.sync(leave)
-    })
-  }
-
-  close() {
-    this.#isClosed = true
-    clearTimeout(this.#deadline)
-    const last = this.#process
-    this.#process = null
-    last?.kill()
-  }
-}
+const refusalOf = ({ reason }: LargeBodyUnread, requestAbort: RequestAbort): Refusal =>
+  reason === "memory" ? needsTooMuchMemory : reason === "lost" ? unavailable : abortRefusal(requestAbort)
 
 const defaults: LaneOptions = { program: new URL("./largeBodyProgram.ts", import.meta.url), heapMegabytes: 384, patienceMillis: 15_000 }
 
@@ -203,36 +43,71 @@ export const LargeBodyOptions = Context.Reference<LaneOptions>("seatrial/LargeBo
 /** Bytes above which a body uses a separate lane, so that smaller bodies do not wait for it. */
 const veryLarge = 1024 * 1024
 
+const unexpected = (task: LargeBodyTask) => Effect.die(new Error(`a process gave the answer of another task than ${task._tag}`))
+
 /**
- * Processes large bodies one after the other, round-robin by organization, in two processes: one for bodies up to 1 MiB
- * and one for larger ones.
+ * Processes large bodies of requests and answers one after the other, round-robin by organization, in two processes: one
+ * for bodies up to 1 MiB and one for larger ones.
  */
-export class LargeBodies {
-  readonly #lanes: readonly [large: Lane, veryLarge: Lane]
+export class LargeBodyLanes {
+  readonly #lanes: readonly [large: LargeBodyLane, veryLarge: LargeBodyLane]
   #nextId = 0
 
   constructor(options: Partial<LaneOptions> = {}) {
-    this.#lanes = [new Lane({ ...defaults, ...options }), new Lane({ ...defaults, ...options })]
+    this.#lanes = [new LargeBodyLane({ ...defaults, ...options }), new LargeBodyLane({ ...defaults, ...options })]
   }
 
-  #ask(received: ReceivedBody, check: LargeBodyCheck) {
-    const answered = this.#lanes[received.bytes.length > veryLarge ? 1 : 0].ask(received, check)
+  #ask(received: ReceivedBody, task: LargeBodyTask) {
+    return this.#lanes[received.bytes.length > veryLarge ? 1 : 0].ask(received, task)
+  }
+
+  /** Parses or checks the body of a request. */
+  #askRequest(received: ReceivedBody, task: LargeBodyTask) {
+    const answered = Effect.mapError(this.#ask(received, task), (unread) => refusalOf(unread, received.requestAbort))
     return Effect.flatMap(answered, ({ answer, body }) => (answer._tag === "Refused" ? new Refusal(answer) : Effect.succeed({ answer, body })))
   }
 
-  /** Parses a body and returns its model, unless the request is aborted. */
+  /** Parses the body of a request and returns its model, unless the request is aborted. */
   read(bytes: Uint8Array, orgId: OrgId, requestAbort: RequestAbort): Effect.Effect<LargeBody, Refusal> {
-    const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, requestAbort }
-    const check: LargeBody["check"] = (endpoint, target) =>
-      Effect.flatMap(this.#ask(received, { endpoint, target }), ({ answer, body }) =>
-        answer._tag === "Checked" ? Effect.succeed(checkedRequestOf(endpoint, answer, body)) : Effect.die(new Error("a body was read that was to be checked"))
+    const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, requestAbort, outlivesCaller: false }
+    const check: LargeBody["check"] = (endpoint, target) => {
+      const task: LargeBodyTask = { _tag: "Check", endpoint, target }
+      return Effect.flatMap(this.#askRequest(received, task), ({ answer, body }) =>
+        answer._tag === "Checked" ? Effect.succeed(checkedRequestOf(endpoint, answer, body)) : unexpected(task)
       )
-    return Effect.flatMap(this.#ask(received, null), ({ answer }) =>
-      answer._tag === "Read" ? Effect.succeed(new LargeBody(answer.body, check)) : Effect.die(new Error("a body was checked that was to be read"))
+    }
+    const task: LargeBodyTask = { _tag: "Parse" }
+    return Effect.flatMap(this.#askRequest(received, task), ({ answer }) =>
+      answer._tag === "Parsed" ? Effect.succeed(new LargeBody(answer.body, check)) : unexpected(task)
+    )
+  }
+
+  /** Parses the answer of an engine, also if its caller leaves: the answer says what the engine computed. */
+  readAnswer(
+    bytes: Buffer,
+    { format, orgId, requestAbort }: { readonly format: AnswerFormat; readonly orgId: OrgId; readonly requestAbort: RequestAbort }
+  ): Effect.Effect<ParsedAnswer, LargeBodyUnread> {
+    const task: LargeBodyTask = { _tag: "ParseAnswer", format }
+    return Effect.flatMap(this.#ask({ id: this.#nextId++, bytes, orgId, requestAbort, outlivesCaller: true }, task), ({ answer, body }) =>
+      answer._tag === "ParsedAnswer" || answer._tag === "EngineError" ? Effect.succeed(parsedAnswerOf(answer, body, bytes)) : unexpected(task)
     )
   }
 
   close(): void {
     for (const lane of this.#lanes) lane.close()
   }
+}
+
+/** The processes that parse the large bodies of a gateway. */
+export class LargeBodies extends Context.Service<LargeBodies, LargeBodyLanes>()("seatrial/LargeBodies") {
+  static readonly layer = Layer.effect(
+    LargeBodies,
+    Effect.gen(function* () {
+      const options = yield* LargeBodyOptions
+      return yield* Effect.acquireRelease(
+        Effect.sync(() => new LargeBodyLanes(options)),
+        (lanes) => Effect.sync(() => lanes.close())
+      )
+    })
+  )
 }

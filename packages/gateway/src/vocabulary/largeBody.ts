@@ -1,6 +1,8 @@
-import { isAscii } from "node:buffer"
-import type { InferencePath } from "@seatrial/domain"
+import { isAscii, isUtf8 } from "node:buffer"
+import { type InferencePath, Usage } from "@seatrial/domain"
 import { Schema } from "effect"
+import { shortError } from "../engineError.ts"
+import { type AnswerFormat, type ParsedAnswer, parseAnswer } from "../parseAnswer.ts"
 import { Refusal } from "../refusals.ts"
 import { prefixLength, prefixOf } from "../routing/prefixOf.ts"
 import type { Target } from "./Checking.ts"
@@ -8,12 +10,17 @@ import { type CheckedRequest, checkRequest } from "./checkRequest.ts"
 import type { MessageFrame } from "./frames.ts"
 import { type ParsedBody, parseBody } from "./parseBody.ts"
 
-/** The check to run on a body; null only parses it. */
-export type LargeBodyCheck = { readonly endpoint: InferencePath; readonly target: Target } | null
+/** What the process does with a body. */
+export type LargeBodyTask =
+  /** Parses the body of a request and holds it for `Check`. */
+  | { readonly _tag: "Parse" }
+  | { readonly _tag: "Check"; readonly endpoint: InferencePath; readonly target: Target }
+  /** Parses the answer of an engine. */
+  | { readonly _tag: "ParseAnswer"; readonly format: AnswerFormat }
 
 /** The head of a question to the process that parses large bodies. */
 export interface LargeBodyQuestion {
-  readonly check: LargeBodyCheck
+  readonly task: LargeBodyTask
   /** Whether the body is the one of the previous question. Then it is not sent and parsed again. */
   readonly isHeld: boolean
 }
@@ -34,7 +41,7 @@ const ErrorText = { message: Schema.String, param: NullableText }
 
 /** The head of an answer. */
 const Answer = Schema.Union([
-  Schema.TaggedStruct("Read", { body: Schema.Struct({ model: Schema.String, members: Schema.Record(Schema.String, Schema.Unknown) }) }),
+  Schema.TaggedStruct("Parsed", { body: Schema.Struct({ model: Schema.String, members: Schema.Record(Schema.String, Schema.Unknown) }) }),
   /** The body of the frame is the engine's body, followed by the URLs of the images. */
   Schema.TaggedStruct("Checked", {
     isAscii: Schema.Boolean,
@@ -57,7 +64,17 @@ const Answer = Schema.Union([
     code: Schema.String,
     ...ErrorText,
     recorded: Schema.optionalKey(Schema.Struct(ErrorText))
-  })
+  }),
+  /** The body of the frame is that for the caller, unless it is the engine's own. */
+  Schema.TaggedStruct("ParsedAnswer", {
+    isEnginesOwn: Schema.Boolean,
+    answer: Schema.Struct({
+      usage: Schema.NullOr(Schema.Struct({ ...Usage.fields, clipped: Schema.optionalKey(Schema.Literal(true)) })),
+      finished: Schema.Boolean,
+      finishReason: NullableText
+    })
+  }),
+  Schema.TaggedStruct("EngineError", { error: Schema.String })
 ])
 export type LargeBodyAnswer = typeof Answer.Type
 
@@ -107,18 +124,35 @@ const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
   return { model, members: { ...(typeof stream === "boolean" ? { stream } : {}), ...beginning } }
 }
 
+/** Parses an answer. Its body is sent back only if the caller gets another one than the engine wrote. */
+const answerFrame = (format: AnswerFormat, bytes: Buffer): MessageFrame => {
+  const text = bytes.toString("utf8")
+  const parsed = parseAnswer(format, text)
+  if (parsed._tag === "Error") return frameOf({ _tag: "EngineError", error: shortError(parsed.error) })
+  const { answer, body } = parsed
+  // Bytes that are not UTF-8 were replaced in the text.
+  const isEnginesOwn = body === text && isUtf8(bytes)
+  return frameOf({ _tag: "ParsedAnswer", isEnginesOwn, answer }, isEnginesOwn ? noBody : Buffer.from(body))
+}
+
+/** The parsed answer of a process. `body`: the bytes of its frame. `own`: the bytes of the engine. */
+export const parsedAnswerOf = (answer: Extract<LargeBodyAnswer, { readonly _tag: "ParsedAnswer" | "EngineError" }>, body: Buffer, own: Buffer): ParsedAnswer =>
+  answer._tag === "EngineError" ? { _tag: "Error", error: answer.error } : { _tag: "Answer", answer: answer.answer, body: answer.isEnginesOwn ? own : body }
+
 /** Answers questions. It holds the last parsed body until the next question. */
 export const makeLargeBodyReader = () => {
   let held: ParsedBody | null = null
-  return ({ check, isHeld }: LargeBodyQuestion, bytes: Buffer): MessageFrame => {
-    const parsed = isHeld && held !== null ? held : parseBody(bytes)
+  return ({ isHeld, task }: LargeBodyQuestion, bytes: Buffer): MessageFrame => {
+    const last = held
     held = null
+    if (task._tag === "ParseAnswer") return answerFrame(task.format, bytes)
+    const parsed = isHeld && last !== null ? last : parseBody(bytes)
     if (parsed instanceof Refusal) return refused(parsed)
-    if (check === null) {
+    if (task._tag === "Parse") {
       held = parsed
-      return frameOf({ _tag: "Read", body: summaryOf(parsed) })
+      return frameOf({ _tag: "Parsed", body: summaryOf(parsed) })
     }
-    const result = checkRequest(check.endpoint, parsed, check.target)
+    const result = checkRequest(task.endpoint, parsed, task.target)
     return result instanceof Refusal ? refused(result) : checkedFrame(result)
   }
 }
