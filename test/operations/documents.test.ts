@@ -108,7 +108,7 @@ describe("the operations documents", () => {
   it("name each failure code behind its owner in the guide", () => {
     const guide = readFileSync(new URL("../../docs/how-to/failed-deployments.md", import.meta.url), "utf8")
     const rows = (guide.split("\n## Find who can fix it\n")[1]?.split("\n## ")[0] ?? "").split("\n").filter((line) => line.startsWith("| "))
-    const owners = { caller: "The caller", hub: "The hub", model: "The model", fit: "The estimate", engine: "The engine", operator: "Seatrial" }
+    const owners = { caller: "The caller", hub: "The hub", model: "The model", fit: "The memory estimate", engine: "The engine", operator: "Seatrial" }
     const cluster = "The cluster, a node"
     const named = rows.flatMap((row) => [...row.matchAll(/`([a-z_]+)`/gu)].map(([, code = ""]) => `${code}: ${row.split(" | ")[0]?.slice(2)}`))
     const expected = Object.entries(failureOwners).map(([code, owner]) => `${code}: ${owner === "cluster" || owner === "node" ? cluster : owners[owner]}`)
