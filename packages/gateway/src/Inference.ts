@@ -1,32 +1,18 @@
 import type { RequestId } from "@seatrial/domain"
-import { Metering, type RequestStart } from "@seatrial/store"
+import { Metering } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { makeAskEngine } from "./askEngine.ts"
+import { makeBeginWork } from "./beginWork.ts"
 import { closeDigests, deliver, handedOver } from "./deliver.ts"
-import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
-import { EventStream } from "./EventStream.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
-import { PendingInsert } from "./PendingInsert.ts"
-import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { makeRecordOutcome } from "./recordOutcome.ts"
 import { faultOf } from "./refusals.ts"
 import { LargeBodies } from "./vocabulary/LargeBodies.ts"
-import type { Admitted, Work } from "./Work.ts"
-
-const startOf = ({ caller, checked, id, routedRequest: { route } }: Admitted): RequestStart => ({
-  id,
-  orgId: caller.orgId,
-  keyId: caller.keyId,
-  endpoint: checked.endpoint,
-  streamed: checked.stream,
-  modelId: route.modelId,
-  model: route.model,
-  revisionId: route.revisionId
-})
+import type { Admitted } from "./Work.ts"
 
 const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
   Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
@@ -46,45 +32,15 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const running = yield* Running.make
 
       const { ask, abortedOutcome } = makeAskEngine(config, engine, yield* LargeBodies)
-
+      const beginWork = makeBeginWork(config, metering, observer, running)
       const record = makeRecordOutcome(metering)
 
       // Defined once: V8 gives the generators of each function their own shape, and a new shape costs many times more
       // than the work.
       const serveMasked = Effect.fnUntraced(function* (admitted: Admitted, restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
         const { caller, checked, requestAbort, id, routedRequest, response } = admitted
-        const dialect = dialects[checked.endpoint]
-        const observed = { id, endpoint: checked.endpoint, traceparent: admitted.traceparent, startedAt: admitted.startedAt }
-        const observation = observer.begin(observed, caller, routedRequest.route)
-        const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
-        const { heartbeatMillis, writeStallMillis } = config
-        const onStall = () => requestAbort.abort("gone")
-        const stream = checked.stream
-          ? new EventStream({ response, heartbeatMillis, keepAlive: dialect.heartbeat, writeStallMillis, onStall, digests: admitted.digests })
-          : null
-        const start = startOf(admitted)
-        const pendingInsert = new PendingInsert()
-        let over = false
-        metering.enter(start, (exit) => {
-          pendingInsert.settle(exit)
-          if (Exit.isFailure(exit)) requestAbort.abort("unrecorded")
-          else if (!over) {
-            running.add({ id, orgId: caller.orgId }, progress)
-            if (!requestAbort.aborted) stream?.open()
-          }
-        })
-        const work: Work = {
-          admitted,
-          dialect,
-          stream,
-          reader: dialect.makeReader(checked),
-          progress,
-          pendingInsert,
-          observation,
-          cut: false,
-          sentAt: null,
-          sample: null
-        }
+        const work = beginWork(admitted)
+        const { dialect, observation, observed, pendingInsert, progress, start, stream } = work
         const outcome = yield* restore(ask(work)).pipe(
           Effect.catchCause((cause) => {
             requestAbort.abort("stopped")
@@ -96,7 +52,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (outcome.usage.clipped) {
           yield* Effect.logWarning("the engine reported more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
         }
-        over = true
+        work.isOver = true
         const unrecorded = pendingInsert.exit !== null && Exit.isFailure(pendingInsert.exit) ? pendingInsert.exit : null
         const delivery = { response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error }
         const digests = admitted.digests === null ? null : yield* closeDigests(admitted.digests, delivery)
@@ -111,7 +67,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         // The caller must not see a complete answer that is not recorded.
         delivery.error ??= committed
         deliver(delivery)
-        yield* restore(handedOver(response, writeStallMillis))
+        yield* restore(handedOver(response, config.writeStallMillis))
       })
       const serve = (admitted: Admitted) => Effect.uninterruptibleMask((restore) => serveMasked(admitted, restore))
 

@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
-import type { Caller } from "@seatrial/store"
+import type { Caller, RequestStart } from "@seatrial/store"
 import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { Outcome } from "./Outcome.ts"
-import type { Observation } from "./observability/Observer.ts"
+import type { Observation, Observed } from "./observability/Observer.ts"
 import type { PendingInsert } from "./PendingInsert.ts"
 import type { Progress } from "./Progress.ts"
 import type { PromptSample } from "./PromptSample.ts"
@@ -36,6 +36,8 @@ export interface Admitted {
 /** A request under way. */
 export interface Work {
   readonly admitted: Admitted
+  readonly start: RequestStart
+  readonly observed: Observed
   readonly dialect: Dialect
   readonly stream: EventStream | null
   /** Reader of the current attempt: each engine's stream needs a new one. */
@@ -49,6 +51,8 @@ export interface Work {
   sentAt: number | null
   /** Sample of the prompt, kept until the engine has reported its tokens. */
   sample: PromptSample | null
+  /** Whether its engine has ended, so that a late insert of its record does not list it as running. */
+  isOver: boolean
 }
 
 /**
