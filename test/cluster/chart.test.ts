@@ -209,6 +209,19 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
+  it.effect("a gateway that becomes autoscaled keeps its number of replicas", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const gateway = ["deployment", "seatrial-gateway", "--namespace", namespace]
+      yield* plane.command("kubectl", ["create", ...gateway, "--image=none", "--replicas=5"])
+      const set = ["--set", "gateway.autoscaling.enabled=true", "--set", "gateway.replicas=2"]
+      const render = ["template", "seatrial", chart, "--namespace", namespace, "--dry-run=server", "--show-only", "templates/gateway.yaml", ...set]
+      const [deployment] = parseAllDocuments(yield* plane.command("helm", render)).filter((document) => document.get("kind") === "Deployment")
+      yield* plane.command("kubectl", ["delete", ...gateway])
+      assert.strictEqual(deployment?.getIn(["spec", "replicas"]), 5)
+    })
+  )
+
   it.effect("under Argo CD the check of the claim is a hook of each sync", () =>
     Effect.gen(function* () {
       const plane = yield* Plane

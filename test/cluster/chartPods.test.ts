@@ -1,4 +1,8 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { parse } from "yaml"
 import { render } from "./renderChart.ts"
 
 const programs = ["server", "gateway", "operator"] as const
@@ -67,5 +71,47 @@ describe("with values for its pods the chart", () => {
     assert.deepStrictEqual(budget({}), [1, undefined])
     assert.deepStrictEqual(budget({ maxUnavailable: "50%" }), ["50%", undefined])
     assert.deepStrictEqual(budget({ minAvailable: 1 }), [undefined, 1])
+  })
+
+  it("runs the same embedded Postgres with every version of the chart", () => {
+    const { read } = render({ postgres: { embedded: { enabled: true } }, commonLabels: { "example.com/team": "platform" } })
+    assert.deepStrictEqual(read("StatefulSet/seatrial-postgres", "spec", "template", "metadata", "labels"), {
+      "app.kubernetes.io/name": "seatrial",
+      "app.kubernetes.io/instance": "seatrial",
+      "app.kubernetes.io/component": "postgres",
+      "example.com/team": "platform"
+    })
+  })
+
+  it("gives every pod that opens Postgres the certificate of its authority, with the values of the README", async () => {
+    const readme = await readFile(join(import.meta.dirname, "../../charts/seatrial/README.md"), "utf8")
+    const example = /```yaml\n(server: &[\s\S]*?)```/u.exec(readme)?.[1] ?? ""
+    const { kinds, read } = render(parse(example))
+    const Container = Schema.Struct({
+      env: Schema.Array(Schema.Struct({ name: Schema.String, value: Schema.optionalKey(Schema.String) })),
+      volumeMounts: Schema.Array(Schema.Struct({ name: Schema.String, mountPath: Schema.String }))
+    })
+    const decodePod = Schema.decodeUnknownSync(
+      Schema.Struct({ containers: Schema.Array(Container), volumes: Schema.Array(Schema.Struct({ name: Schema.String })) })
+    )
+    const pods = kinds.flatMap((object) => {
+      if (/^(Deployment|Job)\//u.test(object) && !object.includes("weights-check")) return [read(object, "spec", "template", "spec")]
+      return object.startsWith("CronJob/") ? [read(object, "spec", "jobTemplate", "spec", "template", "spec")] : []
+    })
+    assert.lengthOf(pods, 5)
+    for (const { containers, volumes } of pods.map((pod) => decodePod(pod))) {
+      const [container] = containers
+      const file = container?.env.find(({ name }) => name === "NODE_EXTRA_CA_CERTS")?.value ?? ""
+      const mount = container?.volumeMounts.find(({ mountPath }) => file.startsWith(`${mountPath}/`))
+      assert.isTrue(volumes.some(({ name }) => name === mount?.name))
+    }
+  })
+
+  it("lets no value replace the address of Postgres in the Jobs", () => {
+    for (const [path, values] of [
+      ["migrations", { migrations: { env: { DATABASE_URL: "postgres://secret" } } }],
+      ["weights.cleanup", { weights: { cleanup: { env: { DATABASE_URL: "postgres://secret" } } } }]
+    ] as const)
+      assert.throws(() => render(values), new RegExp(`${path}\\.env\\.DATABASE_URL cannot be set: it comes from the Secret`, "u"))
   })
 })

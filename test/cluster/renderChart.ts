@@ -6,9 +6,16 @@ import { parseAllDocuments } from "yaml"
 
 const root = join(import.meta.dirname, "../..")
 
+interface Rendering {
+  /** Name of the release. */
+  readonly release?: string
+  /** Further arguments of `helm template`. */
+  readonly args?: ReadonlyArray<string>
+}
+
 /** What `helm template` prints with these values; throws what it says if it refuses them. */
-export const renderText = (values: unknown, ...args: ReadonlyArray<string>): string =>
-  execFileSync(join(root, "tools/bin/helm"), ["template", "seatrial", join(root, "charts/seatrial"), "--namespace", "seatrial", "--values", "-", ...args], {
+export const renderText = (values: unknown, { args = [], release = "seatrial" }: Rendering = {}): string =>
+  execFileSync(join(root, "tools/bin/helm"), ["template", release, join(root, "charts/seatrial"), "--namespace", "seatrial", "--values", "-", ...args], {
     input: JSON.stringify(values),
     encoding: "utf8",
     maxBuffer: 2 ** 26,
@@ -16,8 +23,8 @@ export const renderText = (values: unknown, ...args: ReadonlyArray<string>): str
   })
 
 /** Every object of the chart with these values, as `Kind/name` and its fields. */
-export const render = (values: unknown, ...args: ReadonlyArray<string>) => {
-  const objects = parseAllDocuments(renderText(values, ...args), { uniqueKeys: true }).filter((document) => document.contents !== null)
+export const render = (values: unknown, rendering?: Rendering) => {
+  const objects = parseAllDocuments(renderText(values, rendering), { uniqueKeys: true }).filter((document) => document.contents !== null)
   return {
     kinds: objects.map((document) => `${document.get("kind")}/${document.getIn(["metadata", "name"])}`),
     read: (object: string, ...path: ReadonlyArray<string>): unknown => {

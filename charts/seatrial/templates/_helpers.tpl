@@ -1,7 +1,12 @@
+{{/* Also the name of Services, which must be DNS labels: a release may have dots in its name and start with a digit. */}}
 {{- define "seatrial.name" -}}
 {{- $chart := .Values.nameOverride | default "seatrial" -}}
 {{- $release := contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) -}}
-{{ .Values.fullnameOverride | default $release | trunc 40 | trimSuffix "-" }}
+{{- $name := .Values.fullnameOverride | default $release | replace "." "-" | trunc 40 | trimAll "-" -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- fail (printf "\n\nThe names of Services would start with %q, which is not a letter: set fullnameOverride.\n" $name) -}}
+{{- end -}}
+{{ $name }}
 {{- end }}
 
 {{- define "seatrial.image" -}}
@@ -16,15 +21,38 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
+{{/*
+Labels of values: commonLabels, and those of one value, which win. Fails if they have a label of the chart, because a selector, a network policy or Helm
+would not find the object by it. Called with (list . "podLabels" .Values.podLabels).
+*/}}
+{{- define "seatrial.ownLabels" -}}
+{{- $values := (index . 0).Values -}}
+{{- $reserved := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version"
+  "app.kubernetes.io/managed-by" "app.kubernetes.io/part-of" "helm.sh/chart" -}}
+{{- $own := dict -}}
+{{- range list (list "commonLabels" $values.commonLabels) (slice . 1) -}}
+{{- $value := first . -}}
+{{- range $label, $content := index . 1 -}}
+{{- if or (has $label $reserved) (hasPrefix "seatrial.dev/" $label) -}}
+{{- fail (printf "\n\n%s cannot have the label %s: the chart sets it.\n" $value $label) -}}
+{{- end -}}
+{{- $_ := set $own $label $content -}}
+{{- end -}}
+{{- end -}}
+{{- with $own }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{/* Labels of an object; called with (list . "server"), or (list . "server" "server.service.labels" .Values.server.service.labels) for further ones. */}}
 {{- define "seatrial.labels" -}}
 {{- $root := index . 0 -}}
+{{- $further := gt (len .) 2 | ternary (slice . 2) (list "commonLabels" dict) -}}
 {{ include "seatrial.selector" . }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/part-of: seatrial
 helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
+{{- with include "seatrial.ownLabels" (prepend $further $root) }}
+{{ . }}
 {{- end }}
 {{- end }}
 
@@ -32,12 +60,9 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- define "seatrial.podMetadata" -}}
 {{- $root := index . 0 -}}
 labels:
-  {{- include "seatrial.labels" . | nindent 2 }}
+  {{- include "seatrial.labels" (list $root (index . 1) "podLabels" $root.Values.podLabels) | nindent 2 }}
   {{- if has (index . 1) (list "server" "gateway" "operator") }}
   seatrial.dev/metrics: "true"
-  {{- end }}
-  {{- with $root.Values.podLabels }}
-  {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- with $root.Values.podAnnotations }}
 annotations:
@@ -48,8 +73,8 @@ annotations:
 {{/* What Pod Security calls `restricted`. */}}
 {{- define "seatrial.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: {{ .Values.podUser }}
-runAsGroup: {{ .Values.podUser }}
+runAsUser: {{ int64 .Values.podUser }}
+runAsGroup: {{ int64 .Values.podUser }}
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
@@ -115,10 +140,10 @@ capabilities:
       key: {{ .Values.keys.encryptionKey }}
 {{- end }}
 
-{{/* Variables of a program, those of its values in place of the chart's own; called with (list $ownAsYaml . "server"). */}}
+{{/* Variables of a program, those of its values in place of the chart's own; called with (list $ownAsYaml .Values.server "server"). */}}
 {{- define "seatrial.env" -}}
 {{- $program := index . 2 -}}
-{{- $given := (index (index . 1).Values $program).env -}}
+{{- $given := (index . 1).env -}}
 {{- $elsewhere := dict
   "DATABASE_URL" "it comes from the Secret of database.existingSecret"
   "DATABASE_ROLE" "it comes from database.roles"
@@ -139,7 +164,7 @@ capabilities:
   "OPERATOR_PULL_SECRETS" "it comes from image.pullSecrets"
   "OPERATOR_NAMESPACE" "it is the release's own namespace"
   "POD_IP" "it is the pod's own address" -}}
-{{- $extra := (index (index . 1).Values $program).extraEnv -}}
+{{- $extra := (index . 1).extraEnv -}}
 {{- $replaced := dict -}}
 {{- range $name, $value := $given }}
 {{- with get $elsewhere $name }}{{ fail (printf "\n\n%s.env.%s cannot be set: %s.\n" $program $name .) }}{{ end }}
@@ -220,10 +245,7 @@ metadata:
   name: {{ include "seatrial.serviceAccountName" . }}
   namespace: {{ $root.Release.Namespace }}
   labels:
-    {{- include "seatrial.labels" . | nindent 4 }}
-    {{- with $own.labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "seatrial.labels" (list $root (index . 1) (printf "%s.serviceAccount.labels" (index . 1)) $own.labels) | nindent 4 }}
   {{- with $own.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -285,10 +307,7 @@ metadata:
   name: {{ include "seatrial.name" $root }}-{{ index . 1 }}
   namespace: {{ $root.Release.Namespace }}
   labels:
-    {{- include "seatrial.labels" . | nindent 4 }}
-    {{- with $service.labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "seatrial.labels" (list $root (index . 1) (printf "%s.service.labels" (index . 1)) $service.labels) | nindent 4 }}
   {{- with $service.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
