@@ -214,10 +214,13 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const plane = yield* Plane
       const gateway = ["deployment", "seatrial-gateway", "--namespace", namespace]
       yield* plane.command("kubectl", ["create", ...gateway, "--image=none", "--replicas=5"])
+      // As a release has it.
+      yield* plane.command("kubectl", ["label", ...gateway, "app.kubernetes.io/managed-by=Helm"])
+      yield* plane.command("kubectl", ["annotate", ...gateway, "meta.helm.sh/release-name=seatrial", `meta.helm.sh/release-namespace=${namespace}`])
       const set = ["--set", "gateway.autoscaling.enabled=true", "--set", "gateway.replicas=2"]
       const render = ["template", "seatrial", chart, "--namespace", namespace, "--dry-run=server", "--show-only", "templates/gateway.yaml", ...set]
-      const [deployment] = parseAllDocuments(yield* plane.command("helm", render)).filter((document) => document.get("kind") === "Deployment")
-      yield* plane.command("kubectl", ["delete", ...gateway])
+      const rendered = yield* Effect.ensuring(plane.command("helm", render), Effect.ignore(plane.command("kubectl", ["delete", ...gateway])))
+      const [deployment] = parseAllDocuments(rendered).filter((document) => document.get("kind") === "Deployment")
       assert.strictEqual(deployment?.getIn(["spec", "replicas"]), 5)
     })
   )

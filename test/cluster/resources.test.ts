@@ -355,6 +355,16 @@ it.live(
       yield* command("kubectl", ["annotate", "mdep", "tiny", "seatrial.dev/deletion-protection=yes"])
       assert.include(yield* removeModel, "the model acme/tiny serves, and deleting this object retires it")
       assert.include(yield* removeModel, "annotate modeldeployment tiny seatrial.dev/deletion-protection-")
+      // Under either of its names, the controller manager deletes what a namespace holds.
+      for (const name of ["system:kube-controller-manager", "system:serviceaccount:kube-system:namespace-controller"])
+        yield* command("kubectl", ["delete", "mdep", "tiny", "--dry-run=server", `--as=${name}`, "--as-group=system:masters"])
+      yield* command("kubectl", ["create", "namespace", "team"])
+      const protectedModel = modelDeployment("theirs", { source: { repo: "seatrial/tiny-chat" } })
+      const theirs = { ...protectedModel.metadata, namespace: "team", annotations: { "seatrial.dev/deletion-protection": "yes" } }
+      yield* verdict(command, { ...protectedModel, metadata: theirs })
+      const patch = '--patch={"status":{"endpoint":"acme/theirs"}}'
+      yield* command("kubectl", ["patch", "mdep", "theirs", "--namespace=team", "--subresource=status", "--type=merge", patch])
+      yield* command("kubectl", ["delete", "namespace", "team", "--timeout=120s"])
       yield* command("kubectl", ["annotate", "mdep", "tiny", "seatrial.dev/deletion-protection-"])
       assert.strictEqual(yield* removeModel, "deleted")
       yield* verdict(command, modelDeployment("tiny", { source: { repo: "seatrial/tiny-chat" } }))
