@@ -140,7 +140,7 @@ const fillColumns = Effect.fnUntraced(function* (command: ControlPlane["command"
     hostClass: "h100-x8-reserved",
     revision: "0123456789ab",
     message: "Downloads the weights. ".repeat(40),
-    conditions: [condition("Ready", "Unknown")]
+    conditions: [condition("Ready", "Unknown"), condition("Available", "Unknown")]
   }
   const capacity = { nodes: 128, gpus: 1_024, freeGpus: 1_000, models: 100, conditions: [condition("Accepted", "Unknown")] }
   for (const [kind, object, status] of [
@@ -181,9 +181,9 @@ it.live(
           .split("\n")[0]
           ?.trim()
           .split(/\s{2,}/)
-      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "modeldeployments"])), ["NAME", "MODEL", "PHASE", "READY", "AGE"])
+      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "modeldeployments"])), ["NAME", "MODEL", "PHASE", "READY", "AVAILABLE", "AGE"])
       const wide = ["HOST CLASS", "MESSAGE", "REVISION", "REPOSITORY", "COMMIT", "ENGINE", "CONTEXT", "GPUS", "PLACE", "ENDPOINT", "DEPLOYMENT"]
-      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "mdep", "-o", "wide"]))?.slice(5), wide)
+      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "mdep", "-o", "wide"]))?.slice(6), wide)
       yield* verdict(command, hostClass("small", hostClassCases[0]?.[1] ?? {}))
       const columns = ["NAME", "GPU", "NODES", "GPUS", "FREE", "MODELS", "ACCEPTED", "AGE"]
       assert.deepStrictEqual(header(yield* command("kubectl", ["get", "hc"])), columns)

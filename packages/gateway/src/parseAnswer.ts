@@ -19,8 +19,8 @@ export type ParsedAnswer =
 
 /** Parses an answer that is not streamed. An incomplete one has no body, because the caller does not get it. */
 export const parseAnswer = (format: AnswerFormat, text: string): ParsedAnswer => {
-  const whole = dialects[format.endpoint].readWhole(text)
-  if (whole === null) return { _tag: "Error", error: text }
-  const { body, ...answer } = whole
+  const parsed = dialects[format.endpoint].readWhole(text)
+  if (parsed === null) return { _tag: "Error", error: text }
+  const { body, ...answer } = parsed
   return { _tag: "Answer", answer, body: answer.finished ? restoreModelName(format, format)(body) : "" }
 }

@@ -165,6 +165,7 @@ export const run: Run = {
   replaces: false,
   replacedBy: null,
   predecessor: null,
+  shownBy: null,
   candidates: [],
   lastUsedAt: null,
   inFlight: 0,

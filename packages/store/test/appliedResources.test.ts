@@ -5,6 +5,7 @@ import { Effect, Layer, Option, Schema } from "effect"
 import { type AdoptInput, AppliedResources, Deployments, ModelAdmin, Runs } from "../src/index.ts"
 import { layerRole, layerStore } from "./stage.ts"
 import { makeCaller, newModel, walk } from "./support/index.ts"
+import { screened } from "./support/trialRecords.ts"
 
 const place = (name: string) => ({ namespace: "seatrial", name })
 const input = (orgId: OrgId, name: string, change: Partial<AdoptInput> = {}, version: Partial<AdoptInput["resource"]> = {}): AdoptInput => ({
@@ -69,9 +70,34 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       const first = yield* applied.adopt(input(caller.orgId, "served"))
       yield* walk(caller, first, "activating")
       yield* runs.activate({ id: first, orgId: caller.orgId, from: "activating" })
-      yield* applied.adopt(input(caller.orgId, "served", { specHash: "b".repeat(64) }, { generation: 2 }))
+      assert.isNull(Option.getOrThrow(yield* runs.observe(first)).shownBy)
+      const second = yield* applied.adopt(input(caller.orgId, "served", { specHash: "b".repeat(64) }, { generation: 2 }))
       const before = Option.getOrThrow(yield* runs.observe(first))
-      assert.deepStrictEqual([before.phase, before.revision?.status], ["activated", "active"])
+      assert.deepStrictEqual([before.phase, before.revision?.status, before.shownBy], ["activated", "active", second])
+    })
+  )
+
+  it.effect("the newest run of an object reads how many engines of the serving revision a gateway has reached", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const sql = yield* PgClient.PgClient
+      const { caller } = yield* makeCaller("applied-reached")
+      const { orgId } = caller
+      const first = yield* applied.adopt(input(orgId, "reached"))
+      yield* walk(caller, first, "activating")
+      const urls = ["http://10.0.0.1:8000", "http://10.0.0.2:8000"]
+      yield* runs.publishEndpoints(
+        first,
+        orgId,
+        urls.map((url) => ({ url, pod: url }))
+      )
+      yield* runs.activate({ id: first, orgId, from: "activating" })
+      const second = yield* applied.adopt(input(orgId, "reached", { specHash: "b".repeat(64) }, { generation: 2 }))
+      const predecessor = Effect.map(runs.observe(second), (run) => Option.getOrThrow(run).predecessor)
+      assert.deepInclude(yield* predecessor, { run: first, commit: screened.facts.commit, replicas: 0 })
+      yield* sql`UPDATE endpoints SET reachable_at = now() WHERE org_id = ${orgId} AND url = ${urls[0]}`
+      assert.deepInclude(yield* predecessor, { replicas: 1 })
     })
   )
 

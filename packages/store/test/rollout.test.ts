@@ -5,7 +5,7 @@ import { Deployments, Metering, Routes, Runs } from "../src/index.ts"
 import { startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 import { beginRequest, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
-import { checks, settings } from "./support/trialRecords.ts"
+import { checks, screened, settings } from "./support/trialRecords.ts"
 
 const observed = Effect.fnUntraced(function* (id: Parameters<Runs["Service"]["observe"]>[0]) {
   const runs = yield* Runs
@@ -27,7 +27,7 @@ layer(layerStore, { excludeTestServices: true })("a rollout", (it) => {
         yield* runs.enter({ id, orgId, from: "materializing", to: "queued", reason: "Waits." })
         assert.deepInclude(yield* observed(id), {
           replaces: false,
-          predecessor: { differs: false, run: served.operation.id, hostClass: settings.host_class, gpus: 1 }
+          predecessor: { differs: false, run: served.operation.id, commit: screened.facts.commit, hostClass: settings.host_class, gpus: 1, replicas: 0 }
         })
         yield* runs.enter({ id, orgId, from: "queued", to: "provisioning", reason: "Takes them.", replaces: true })
         // Lost capacity does not return the GPUs.

@@ -10,16 +10,21 @@ import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 /** The status of a refused object. The state of an earlier accepted specification stays. `now`: Unix milliseconds. */
 export const refusedStatus = ({ metadata, status = {} }: WatchedDeployment, reason: string, message: string, now: number): ModelDeploymentStatus => {
   const observedGeneration = metadata.generation ?? 1
-  const condition = (type: string, why: string): Condition => {
+  const condition = (type: string, value: "False" | "True", why: string): Condition => {
     const earlier = status.conditions?.find((one) => one.type === type)
-    const lastTransitionTime = earlier?.status === "False" ? earlier.lastTransitionTime : new Date(now).toISOString()
-    return { type, status: "False", reason: why, message, lastTransitionTime, observedGeneration }
+    const lastTransitionTime = earlier?.status === value ? earlier.lastTransitionTime : new Date(now).toISOString()
+    return { type, status: value, reason: why, message, lastTransitionTime, observedGeneration }
   }
-  const otherConditions = (status.conditions ?? []).filter(({ type }) => type !== "Accepted")
+  const refused = [condition("Accepted", "False", reason), condition("Progressing", "False", reason), condition("Stalled", "True", reason)]
   if (status.deploymentId === undefined) {
-    return { phase: "refused", message, conditions: [condition("Accepted", reason), condition("Ready", "NotAccepted")], observedGeneration }
+    const absent = [condition("Ready", "False", "NotAccepted"), condition("Available", "False", "NotAccepted")]
+    return { phase: "refused", message, conditions: [...refused, ...absent], observedGeneration }
   }
-  return { ...status, conditions: [condition("Accepted", reason), ...otherConditions], observedGeneration }
+  // In the order of the run's status, so that the two writers agree.
+  const before = status.conditions ?? []
+  const conditions = before.map((one) => refused.find(({ type }) => type === one.type) ?? one)
+  const added = refused.filter(({ type }) => before.every((one) => one.type !== type))
+  return { ...status, conditions: [...added, ...conditions], observedGeneration }
 }
 
 /**

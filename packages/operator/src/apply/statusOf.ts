@@ -6,6 +6,8 @@ import { type Refusal, refusalReasons } from "../observation/Refusal.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
+import { availableVerdict, latestStatus, progressVerdicts, servingStatus, type Verdict } from "./modelVerdicts.ts"
+import { camelCase, capitalized } from "./reasons.ts"
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
@@ -33,11 +35,6 @@ interface StatusInput {
   /** Unix milliseconds. */
   readonly now: number
 }
-
-const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
-
-/** A Kubernetes reason: `image_unavailable` becomes `ImageUnavailable`. */
-const camelCase = (code: string) => code.split("_").map(capitalized).join("")
 
 /** The result of the run. The later state of the engine is shown by `Ready`. */
 const activatedAs = ({ serve }: Run): string =>
@@ -86,12 +83,6 @@ const notServing = ({ refusal = null, run, unfunded = null }: StatusInput): stri
   return unfunded ?? (refusal === null ? capitalized(run.phase) : refusalReasons[refusal.kind])
 }
 
-interface Verdict {
-  readonly holds: boolean
-  readonly reason: string
-  readonly message: string
-}
-
 const readyVerdict = (input: StatusInput): Verdict => {
   const reason = isServed(input) ? outage(input) : notServing(input)
   return { holds: reason === null, reason: reason ?? "Serving", message: input.message }
@@ -110,10 +101,12 @@ const failedVerdict = ({ message, run }: StatusInput): Verdict => {
 }
 
 const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
-  const { before, now } = input
-  const observedGeneration = generationOf(input)
+  const { before, message, now, run } = input
   const first = accepted(input)
-  const condition = (type: string, { holds, message, reason }: Verdict): Condition => {
+  const refused = first?.status === "False" ? first : undefined
+  const ready = readyVerdict(input)
+  const progress = progressVerdicts(run, message, refused)
+  const condition = (type: string, { holds, message, reason }: Verdict, observedGeneration = generationOf(input)): Condition => {
     const status = holds ? "True" : "False"
     const earlier = before?.conditions?.find((candidate) => candidate.type === type)
     const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : iso(now)
@@ -121,7 +114,9 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   }
   return [
     ...(first === undefined ? [] : [first]),
-    condition("Ready", readyVerdict(input)),
+    condition("Ready", ready),
+    condition("Available", availableVerdict(run, ready)),
+    ...progress.map(({ type, verdict }) => condition(type, verdict, refused?.observedGeneration)),
     condition("Activated", activatedVerdict(input)),
     condition("Failed", failedVerdict(input))
   ]
@@ -244,6 +239,8 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
     ...present("download", download === null ? null : downloadStatus(download)),
     ...(run.revision === null ? {} : revisionStatus(run.revision)),
     ...present("endpoint", endpointOf(input)),
+    ...present("serving", servingStatus(run)),
+    latest: latestStatus(run),
     ...present("pod", pod?.name),
     phases: run.history.map(({ at, phase, reason }) => ({ phase, at: iso(at), ...present("reason", reason) })),
     ...trialStatus(run.revision),

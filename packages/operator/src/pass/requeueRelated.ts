@@ -25,6 +25,9 @@ const replacedRuns = ({ enters, run }: DecidedRun, isMoved: boolean): Ids => {
   return replaces && run.predecessor !== null && (isMoved || isFinished(run.phase)) ? [run.predecessor.run] : []
 }
 
+/** The newest run of an applied object shows whether an earlier revision serves. */
+const runOfObject = ({ run: { shownBy } }: DecidedRun): Ids => (shownBy === null ? [] : [shownBy])
+
 /** When a run without a pod ends, runs that wait for the organization's limit may continue too. */
 const queuedRuns = ({ pool }: RunMemory, { run }: DecidedRun, isMoved: boolean): Ids => (phaseTraits[run.phase].awaitsGpus && isMoved ? pool.queued() : [])
 
@@ -35,6 +38,7 @@ export const requeueRelated = ({ enqueue, memory }: Reconciler, decided: Decided
     ...successors(memory, decided),
     ...sharers(decided),
     ...replacedRuns(decided, isMoved),
+    ...runOfObject(decided),
     ...(replacedBy === null ? [] : [replacedBy]),
     ...queuedRuns(memory, decided, isMoved)
   ]

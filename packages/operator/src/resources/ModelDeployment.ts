@@ -183,6 +183,20 @@ export const ModelDeploymentStatus = Schema.Struct({
   endpoint: optional(
     text("Name that callers send as `model`. Set while the model is served. If Ready is not True, the revision of an earlier specification serves.")
   ),
+  serving: optional(
+    Schema.Struct({
+      deploymentId: text("Id of the run whose revision serves."),
+      revision: text("First twelve digits of its commit."),
+      replicas: count("Its engines that a gateway has reached.")
+    }).annotate({ description: "The revision that has the model's traffic. Absent if none has it." })
+  ),
+  latest: optional(
+    Schema.Struct({
+      deploymentId: text("Id of the newest run."),
+      phase: Phase.annotate({ description: "Its phase." }),
+      revision: optional(text("First twelve digits of its commit. Absent until the commit is known."))
+    }).annotate({ description: "The newest run, which the other fields of the status describe." })
+  ),
   pod: optional(text("Name of the engine's pod, in the operator's namespace. Absent while there is none.")),
   phases: optional(
     Schema.Array(
@@ -249,7 +263,8 @@ export const ModelDeploymentStatus = Schema.Struct({
   ),
   conditions: optional(
     Schema.Array(Condition).annotate({
-      description: "Accepted: whether this specification has a run. Ready: whether its engine serves. Activated, Failed: how the run ended."
+      description:
+        "Accepted: whether this specification has a run. Ready: whether its engine serves. Available: whether the model answers, with this or an earlier revision. Progressing: whether the newest run proceeds or has succeeded. Stalled: whether nothing happens until the specification changes. Activated, Failed: how the run ended."
     })
   ),
   observedGeneration: optional(count("The generation of the specification that the operator last saw."))

@@ -119,6 +119,12 @@ export const customResourceDefinitions = {
         jsonPath: '.status.conditions[?(@.type=="Ready")].status',
         description: "Whether its engine serves now."
       },
+      {
+        name: "Available",
+        type: "string",
+        jsonPath: '.status.conditions[?(@.type=="Available")].status',
+        description: "Whether the model answers, with this or an earlier revision."
+      },
       age,
       { name: "Host class", type: "string", jsonPath: ".status.hostClass", description: "Host class that was chosen.", priority: 1 },
       { name: "Message", type: "string", jsonPath: ".status.message", description: "What the run does or waits for, and why it ended.", priority: 1 },

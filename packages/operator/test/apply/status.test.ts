@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { manifestSha256 } from "@seatrial/hub"
 import type { Node, Pod } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
 import { progressOf } from "../../src/apply/progressOf.ts"
 import { rootCause } from "../../src/apply/rootCause.ts"
 import { statusOf } from "../../src/apply/statusOf.ts"
@@ -225,14 +226,22 @@ describe("the status", () => {
   const conditionsOf = (status: ReturnType<typeof statusOf>) =>
     (status.conditions ?? []).map(({ observedGeneration, status: holds, type }) => `${type} ${holds} ${observedGeneration}`)
 
-  it("has all four conditions for one generation, and keeps their times while they do not change", () => {
+  it("has all conditions for one generation, and keeps their times while they do not change", () => {
     const first = statusOf({ ...input, run: serving })
-    assert.deepStrictEqual(conditionsOf(first), ["Accepted True 1", "Ready True 1", "Activated True 1", "Failed False 1"])
+    assert.deepStrictEqual(conditionsOf(first), [
+      "Accepted True 1",
+      "Ready True 1",
+      "Available True 1",
+      "Progressing True 1",
+      "Stalled False 1",
+      "Activated True 1",
+      "Failed False 1"
+    ])
     assert.deepStrictEqual(statusOf({ ...input, run: serving, before: first, now: 9_000 }), first)
     const later = statusOf({ ...input, run: serving, before: first, now: 9_000, pod: { ...pod, ready: false } })
     assert.deepStrictEqual(
       (later.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime)),
-      [1_000, 9_000, 1_000, 1_000]
+      [1_000, 9_000, 9_000, 1_000, 1_000, 1_000, 1_000]
     )
   })
 
@@ -287,7 +296,14 @@ describe("the status", () => {
 
   it("does not report the state of an earlier generation for a changed object", () => {
     const status = statusOf({ ...input, run: { ...serving, applied: applied(1) }, generation: 2 })
-    assert.deepStrictEqual(conditionsOf(status), ["Ready True 1", "Activated True 1", "Failed False 1"])
+    assert.deepStrictEqual(conditionsOf(status), [
+      "Ready True 1",
+      "Available True 1",
+      "Progressing True 1",
+      "Stalled False 1",
+      "Activated True 1",
+      "Failed False 1"
+    ])
     assert.strictEqual(status.observedGeneration, 1)
   })
 
@@ -302,6 +318,53 @@ describe("the status", () => {
     assert.include(conditionsOf(status), "Ready False 2")
     const own = statusOf({ ...input, run: { ...run, phase: "booting", activeRevisionId: revision.id } })
     assert.isUndefined(own.endpoint)
+  })
+
+  const earlier = { run: otherDeployment, commit: "c".repeat(40), hostClass: "local", gpus: 1, replicas: 1 }
+  const failure = { code: "image_unavailable", text: "No image." }
+  const refusedSpec = {
+    conditions: [
+      { type: "Accepted", status: "False" as const, reason: "Invalid", message: "No.", lastTransitionTime: "2026-01-01T00:00:00Z", observedGeneration: 2 }
+    ]
+  }
+  const verdicts: ReadonlyArray<
+    readonly [what: string, run: Partial<Run>, replicas: number | null, available: string, progressing: string, stalled: string, more?: object]
+  > = [
+    ["a first run that is under way", { phase: "booting" }, null, "False Booting", "True Booting", "False Booting"],
+    ["a first run that failed", { phase: "failed", failure }, null, "False Failed", "False ImageUnavailable", "True ImageUnavailable"],
+    ["a run that was canceled", { phase: "cancelled" }, null, "False Cancelled", "False Cancelled", "True Cancelled"],
+    ["another run that is under way", { phase: "booting", predecessor: earlier }, 1, "True Serving", "True Booting", "False Booting"],
+    ["another run that failed", { phase: "failed", failure, predecessor: earlier }, 1, "True Serving", "False ImageUnavailable", "True ImageUnavailable"],
+    [
+      "another run while the serving engine is down",
+      { phase: "booting", predecessor: { ...earlier, replicas: 0 } },
+      0,
+      "False EngineNotReady",
+      "True Booting",
+      "False Booting"
+    ],
+    ["a trial that succeeded", { phase: "activated", serve: false, predecessor: earlier }, 1, "True Serving", "True Complete", "False Complete"],
+    ["a disabled model", { ...serving, modelDisabled: true }, null, "False Disabled", "True Complete", "False Complete"],
+    ["a changed specification that was refused", serving, 1, "True Serving", "False Invalid", "True Invalid", { generation: 2, before: refusedSpec }]
+  ]
+  for (const [what, change, replicas, available, progressing, stalled, more] of verdicts) {
+    it(`tells whether the model answers, and whether the newest run proceeds, for ${what}`, () => {
+      const endpoints = [{ url: "http://127.0.3.1:8000", pod: pod.name, reachable: true }]
+      const status = statusOf({ ...input, run: { ...run, ...change, endpoints, applied: applied(1) }, ...more })
+      const of = (type: string) => status.conditions?.find((one) => one.type === type)
+      assert.deepStrictEqual(
+        ["Available", "Progressing", "Stalled"].map((type) => `${of(type)?.status} ${of(type)?.reason}`),
+        [available, progressing, stalled]
+      )
+      assert.strictEqual(status.serving?.replicas ?? null, replicas)
+      assert.strictEqual(status.latest?.deploymentId, run.id)
+    })
+  }
+
+  it("of the object of one run does not tell about other runs of the model", () => {
+    const status = statusOf({ ...input, run: { ...run, phase: "booting", predecessor: earlier } })
+    assert.isUndefined(status.serving)
+    assert.include(conditionsOf(status), "Available False 1")
   })
 
   it("shows what the run waits for, and its cause", () => {

@@ -12,7 +12,7 @@ const full: Partial<Observation> = { freeSlots: 0 }
 const scaling = { ...podClass, autoscaling: true }
 const replacing = { ...podClass, rollout: "replace" as const }
 const kueue = { ...podClass, queueName: "gpus" }
-const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
+const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 } }
 const candidate = { run: otherDeployment, pod: "dep-candidate-engine-0", gpus: 1, until: 15 * minute, inPlace: true }
 const holds = ` The model's verified candidate (${otherDeployment}) holds 1 GPU until 1970-01-01T00:15:00.000Z, the end of its hold time. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
@@ -264,7 +264,11 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "takes them if its predecessor has no traffic because its answers differ from the verified ones",
-      observationOf("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
+      observationOf(
+        "queued",
+        { ...full, predecessorHolds: true },
+        { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1, differs: true } }
+      ),
       0,
       "enter provisioning replacing",
       `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs. It had no traffic, because its answers differ from the verified ones.`
@@ -279,7 +283,11 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ["replaces nothing that holds no GPUs", observationOf("queued", { ...full, podClass: replacing }, predecessor), 0, ""],
     [
       "replaces nothing of another host class",
-      observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "other", gpus: 1 } }),
+      observationOf(
+        "queued",
+        { ...full, podClass: replacing, predecessorHolds: true },
+        { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "other", gpus: 1, replicas: 1 } }
+      ),
       0,
       ""
     ],

@@ -18,7 +18,7 @@ const withDigest = { ...pod, imageDigest: tried ?? "" }
 const moved = { ...pod, imageDigest: other ?? "" }
 const verified = { status: "active", checks: report, engineDigest: tried ?? "" } as const
 const replacing = { ...podClass, rollout: "replace" as const }
-const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
+const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 } }
 const outdated = "The host class has changed since the pod was requested. Another pod is requested."
 const cordoned = "its node takes no new pods (cordoned)"
 const none = "no node has the class's labels card=h10 (nodes checked: 3)"

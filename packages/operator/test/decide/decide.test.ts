@@ -813,13 +813,17 @@ describe("a failure of the trial for which the model is not at fault", () => {
     ],
     [
       "a gateway that is unreachable while another revision serves",
-      observationOf("activating", { pod }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }),
+      observationOf("activating", { pod }, { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 } }),
       10_000_000,
       /within 2 minutes\. The previous revision continues to serve\. Deploy again; if the problem persists, contact the cluster administrator\.$/
     ],
     [
       "a gateway that is unreachable after the previous revision released its GPUs",
-      observationOf("activating", { pod }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 }, replaces: true }),
+      observationOf(
+        "activating",
+        { pod },
+        { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 }, replaces: true }
+      ),
       10_000_000,
       /within 2 minutes\. Deploy again; if the problem persists, contact the cluster administrator\.$/
     ],

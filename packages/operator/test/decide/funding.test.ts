@@ -59,7 +59,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf(
         "queued",
         { ...usedUp, freeSlots: 0, predecessorHolds: true, podClass: { ...podClass, rollout: "replace" } },
-        { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
+        { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 } }
       ),
       0,
       "again 30000"

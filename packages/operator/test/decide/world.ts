@@ -107,7 +107,7 @@ export class World {
       ...state.run,
       revision: idles ? { ...revision, settings: { ...revision.settings, hold_seconds: hold } } : revision,
       replacedBy: state === old && replaced ? next.run.id : null,
-      predecessor: precedes ? { run: old.run.id, hostClass: "local", gpus: 1 } : null
+      predecessor: precedes ? { run: old.run.id, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 } : null
     }
     const leaving =
       run.phase === "activated" && (revision?.status === "superseded" || run.replacedBy !== null || idles) && present !== null && run.endpoints.length === 0

@@ -12,6 +12,7 @@ import type { StartWork } from "../../src/work/startWork.ts"
 import { benchmark, hostClass, measured, report, revision, run } from "../observations.ts"
 import { makeMemoryApplied } from "./memoryApplied.ts"
 import { makeMemoryKube } from "./memoryKube.ts"
+import { withRelated } from "./withRelated.ts"
 
 const settings = {
   namespace: "seatrial",
@@ -133,7 +134,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     observe: (id) =>
       Effect.suspend(() => {
         reads.push(id)
-        return Effect.as(afterRead, Option.fromNullishOr(rows.get(id)))
+        return Effect.as(
+          afterRead,
+          Option.map(Option.fromNullishOr(rows.get(id)), (row) => withRelated(row, [...rows.values()]))
+        )
       }),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
     measuredStarts: () => Effect.succeed([]),

@@ -71,6 +71,19 @@ export interface StoredWeights {
   readonly verifiedAt: number
 }
 
+/** The serving revision of a run's model. */
+export interface Predecessor {
+  /** The run that owns its engine. */
+  readonly run: DeploymentId
+  readonly commit: string
+  readonly hostClass: string
+  readonly gpus: number
+  /** Its engines that a gateway has reached. */
+  readonly replicas: number
+  /** Whether it gets no requests because its answers differ from the verified ones. */
+  readonly differs?: boolean
+}
+
 /** Everything that Postgres stores about one run, as input of the operator's decisions. Times are Unix milliseconds. */
 export interface Run {
   readonly id: DeploymentId
@@ -124,11 +137,10 @@ export interface Run {
   readonly replaces: boolean
   /** An unfinished run of the model that took over this run's GPUs; only set if this run's revision serves. */
   readonly replacedBy: DeploymentId | null
-  /**
-   * The model's serving revision if it differs from the run's revision: its engine run, host class and GPUs. `differs`:
-   * it gets no requests because its answers differ from the verified ones.
-   */
-  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number; readonly differs?: boolean } | null
+  /** The model's serving revision if it differs from the run's revision. */
+  readonly predecessor: Predecessor | null
+  /** The run that the model's applied object shows; null if this run does not serve, or shows its state itself. */
+  readonly shownBy: DeploymentId | null
   /**
    * The newest runs of the model that verified a revision without serving it, and how long it holds its GPUs after
    * `endedAt`. Only read until the run itself has GPUs.

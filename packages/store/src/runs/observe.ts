@@ -107,7 +107,17 @@ const RunRow = Schema.Struct({
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
   replaces: Schema.Boolean,
   replacedBy: Schema.NullOr(DeploymentId),
-  predecessor: Schema.NullOr(Schema.Struct({ run: DeploymentId, hostClass: Schema.String, gpus: Schema.Int, differs: Schema.optionalKey(Schema.Boolean) })),
+  predecessor: Schema.NullOr(
+    Schema.Struct({
+      run: DeploymentId,
+      commit: Schema.String,
+      hostClass: Schema.String,
+      gpus: Schema.Int,
+      replicas: Schema.Int,
+      differs: Schema.optionalKey(Schema.Boolean)
+    })
+  ),
+  shownBy: Schema.NullOr(DeploymentId),
   candidates: Schema.Array(Schema.Struct({ run: DeploymentId, gpus: Schema.Int, endedAt: Schema.Finite, holdSeconds: Schema.NullOr(Schema.Int) })),
   lastUsedAt: Schema.NullOr(MillisFromDate),
   inFlight: Schema.Int,
@@ -190,10 +200,14 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         o.billing_suspended_at AS "billingSuspendedAt",
         ${sql.literal(relatedColumns)},
         d.replaces, taker.id AS "replacedBy",
-        (SELECT json_build_object('run', maker.id, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count, 'differs', ${differs(sql, "s")})
+        (SELECT json_build_object('run', maker.id, 'commit', s.hf_revision, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count, 'differs', ${differs(sql, "s")},
+            'replicas', (SELECT count(*)::int FROM endpoints e WHERE e.org_id = s.org_id AND e.revision_id = s.id AND e.reachable_at IS NOT NULL))
           FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
           WHERE s.org_id = d.org_id AND s.id = m.active_revision_id AND s.id IS DISTINCT FROM d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1) AS predecessor,
+        CASE WHEN d.phase = 'activated' AND r.status = 'active' THEN
+          (SELECT shown.deployment_id FROM applied_resources shown
+            WHERE shown.org_id = d.org_id AND shown.model_id = d.model_id AND shown.deployment_id <> d.id LIMIT 1) END AS "shownBy",
         CASE WHEN d.phase IN (${sql.literal(unplacedPhases)}) THEN
           coalesce((SELECT json_agg(candidate) FROM (
             SELECT c.id AS run, s.gpu_count AS gpus, (extract(epoch FROM c.ended_at) * 1000)::bigint AS "endedAt", (s.settings ->> 'hold_seconds')::int AS "holdSeconds"

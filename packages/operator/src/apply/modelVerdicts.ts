@@ -1,0 +1,63 @@
+import { isFinished } from "@seatrial/domain"
+import type { Run } from "@seatrial/store"
+import { isServed } from "../decide/idle.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { camelCase, capitalized } from "./reasons.ts"
+
+/** Whether a condition holds, and why. */
+export interface Verdict {
+  readonly holds: boolean
+  readonly reason: string
+  readonly message: string
+}
+
+type ServingStatus = NonNullable<ModelDeploymentStatus["serving"]>
+
+/** Whether the object stands for its model, and not for one run. */
+const showsModel = ({ applied }: Run): boolean => applied !== null && applied.current !== null
+
+/** The revision that serves although the object shows another run; null if there is none. */
+const earlierServing = (run: Run): ServingStatus | null => {
+  const { modelDeleted, modelDisabled, predecessor } = run
+  if (!showsModel(run) || predecessor === null || modelDeleted || modelDisabled) return null
+  return { deploymentId: predecessor.run, revision: predecessor.commit.slice(0, 12), replicas: predecessor.replicas }
+}
+
+/** The revision that has the model's traffic, and its engines that a gateway has reached. Null if none has it. */
+export const servingStatus = (run: Run): ServingStatus | null => {
+  if (!isServed({ run })) return earlierServing(run)
+  const replicas = run.endpoints.filter(({ reachable }) => reachable).length
+  return { deploymentId: run.id, revision: run.revision?.facts.commit.slice(0, 12) ?? "", replicas }
+}
+
+/** The newest run of the object. */
+export const latestStatus = ({ id, phase, revision }: Run): NonNullable<ModelDeploymentStatus["latest"]> => ({
+  deploymentId: id,
+  phase,
+  ...(revision === null ? {} : { revision: revision.facts.commit.slice(0, 12) })
+})
+
+/** Whether the model answers requests, with this or an earlier revision. `ready`: the verdict about the shown run. */
+export const availableVerdict = (run: Run, ready: Verdict): Verdict => {
+  const earlier = isServed({ run }) ? null : earlierServing(run)
+  if (earlier === null) return ready
+  const { deploymentId, replicas, revision } = earlier
+  return replicas > 0
+    ? { holds: true, reason: "Serving", message: `Revision ${revision} of deployment ${deploymentId} serves.` }
+    : { holds: false, reason: "EngineNotReady", message: `The engine of revision ${revision}, deployment ${deploymentId}, has no traffic.` }
+}
+
+/**
+ * `Progressing`: whether the newest run proceeds or has succeeded, as in a Deployment of Kubernetes. `Stalled`: whether
+ * nothing happens until the specification changes, as kstatus defines it. `refused`: the condition `Accepted` of a
+ * specification that has no run.
+ */
+export const progressVerdicts = ({ failure, phase }: Run, message: string, refused?: Pick<Verdict, "message" | "reason">) => {
+  const isStalled = refused !== undefined || (isFinished(phase) && phase !== "activated")
+  const ownReason = phase === "activated" ? "Complete" : failure === null ? capitalized(phase) : camelCase(failure.code)
+  const verdict = { reason: refused?.reason ?? ownReason, message: refused?.message ?? (phase === "activated" ? "The newest run succeeded." : message) }
+  return [
+    { type: "Progressing", verdict: { ...verdict, holds: !isStalled } },
+    { type: "Stalled", verdict: { ...verdict, holds: isStalled } }
+  ]
+}
