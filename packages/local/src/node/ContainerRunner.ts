@@ -1,4 +1,4 @@
-import { mkdir, readFile } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import { delimiter } from "node:path"
 import type { KubeClient } from "@seatrial/kube"
 import { Clock, Deferred, Duration, Effect, Result } from "effect"
@@ -8,7 +8,7 @@ import { execute, type ProbeTarget } from "./checkProbe.ts"
 import { clusterEnvironment } from "./clusterAccess.ts"
 import { seconds } from "./kubeTime.ts"
 import { expand, type LocalMount, localWord } from "./localWords.ts"
-import { mountsOf, type PodFolder } from "./PodFolder.ts"
+import { makeMountFolders, mountsOf, type PodFolder } from "./PodFolder.ts"
 import type { BoundPod, Container, Terminated } from "./PodObject.ts"
 import { PodProblem } from "./PodProblem.ts"
 import { podEnvironment } from "./podEnvironment.ts"
@@ -108,8 +108,7 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     workingDirectory: container.workingDir === undefined ? host.folder.home : local(container.workingDir),
     words: (words) => words.map(local)
   }
-  const folders = mounts.slice(0, -1).map((mount) => mount.local)
-  yield* Effect.promise(() => Promise.all(folders.map((path) => mkdir(path, { recursive: true }).catch(() => {}))))
+  yield* makeMountFolders(host.pod, container, host.volumes)
   return { imageId: imageIdOf(imageName, image), target, words: [...command, ...args].map((word) => local(expand(word, podVariables))) }
 })
 

@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, writeFile } from "node:fs/promises"
+import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join, normalize } from "node:path"
 import type { KubeClient } from "@seatrial/kube"
 import { Effect } from "effect"
@@ -124,6 +124,37 @@ export const mountsOf = (container: Container, volumes: ReadonlyMap<string, stri
   }),
   { mountPath: container.terminationMessagePath ?? "/dev/termination-log", local: folder.terminationMessage(container.name) }
 ]
+
+/** Whether a claim is mounted read-only in the pod. */
+const isReadOnly = ({ spec }: BoundPod, volume: string): boolean => spec.volumes?.find(({ name }) => name === volume)?.persistentVolumeClaim?.readOnly === true
+
+const isFolder = (path: string) =>
+  Effect.promise(() =>
+    stat(path)
+      .then((found) => found.isDirectory())
+      .catch(() => false)
+  )
+
+/**
+ * Creates the folders of the container's mounts. As on a real node, a `subPath` that is missing from a read-only volume
+ * cannot be created.
+ */
+export const makeMountFolders = Effect.fnUntraced(function* (
+  pod: BoundPod,
+  container: Container,
+  volumes: ReadonlyMap<string, string>
+): Effect.fn.Return<void, PodProblem> {
+  for (const { name, subPath } of container.volumeMounts ?? []) {
+    const volume = volumes.get(name)
+    if (volume === undefined) continue
+    const folder = subPath === undefined ? volume : inside(volume, subPath)
+    if (subPath === undefined || !isReadOnly(pod, name)) yield* Effect.promise(() => mkdir(folder, { recursive: true }).catch(() => {}))
+    else if (!(yield* isFolder(folder))) {
+      const message = `failed to create subPath directory for volumeMount "${name}" of container "${container.name}"`
+      return yield* new PodProblem({ reason: "CreateContainerConfigError", message })
+    }
+  }
+})
 
 /** Removes the folder of the pod. Persistent volume claims stay. */
 export const removeFolder = (state: string, uid: string): Effect.Effect<void> =>

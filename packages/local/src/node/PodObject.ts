@@ -79,7 +79,7 @@ export type ProjectedSource = typeof ProjectedSource.Type
 
 const Volume = Schema.Struct({
   name: Schema.String,
-  persistentVolumeClaim: optional(Schema.Struct({ claimName: Schema.String })),
+  persistentVolumeClaim: optional(Schema.Struct({ claimName: Schema.String, readOnly: optional(Schema.Boolean) })),
   hostPath: optional(Schema.Struct({ path: Schema.String })),
   emptyDir: optional(Schema.Unknown),
   secret: optional(Schema.Struct({ secretName: Schema.String, items: Items, optional: optional(Schema.Boolean) })),

@@ -164,6 +164,24 @@ describe("NodeAgent", () => {
     })
   )
 
+  onNode(
+    "a folder that is missing from a read-only volume keeps its container from being created, as on a real node; other folders are created",
+    (directory, network) =>
+      Effect.gen(function* () {
+        yield* agent(directory, network)
+        const mounting = (readOnly: boolean, subPath: string) => ({
+          containers: [node(idle, { volumeMounts: [{ name: "store", mountPath: "/store", subPath }] })],
+          volumes: [{ name: "store", persistentVolumeClaim: { claimName: "store", readOnly } }]
+        })
+        yield* create("reader", mounting(true, "a/b"))
+        const reader = yield* until("reader", (pod) => main(pod)?.state?.waiting?.reason === "CreateContainerConfigError")
+        assert.strictEqual(main(reader)?.state?.waiting?.message, 'failed to create subPath directory for volumeMount "store" of container "main"')
+        yield* create("writer", mounting(false, "a/b"))
+        yield* until("writer", isReady)
+        yield* until("reader", isReady)
+      })
+  )
+
   onNode("a container whose liveness probe fails is killed and started again", (directory, network) =>
     Effect.gen(function* () {
       yield* agent(directory, network)

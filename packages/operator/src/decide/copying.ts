@@ -1,5 +1,5 @@
 import { sizeInWords } from "@seatrial/domain"
-import { bootRestarts, copyDeadline, fetchInterval } from "../limits.ts"
+import { bootRestarts, copyDeadline, fetchInterval, imageDeadline } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { ObservedCopy, ObservedPod } from "../observation/ObservedPod.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
@@ -50,6 +50,21 @@ const failedCopy = (observation: Observation, copy: ObservedCopy, now: number): 
   )
 }
 
+/**
+ * Downloads the weights again if their store has no folder for them. If this run downloaded them, waits: its folder may
+ * appear on the node a little later. Null if the folder is not missing.
+ */
+const absentWeights = (observation: Observation, pod: ObservedPod, copy: ObservedCopy, now: number): Decision | null => {
+  if (copy.absent !== true || copy.failure === null) return null
+  const redownload = redownloadWeights(observation, now)
+  if (redownload !== null) return redownload
+  const { text } = copy.failure
+  const deadline = countedFrom(observation, observation.run.phaseSince, pod.createdAt, pod.scheduledAt, observation.blockedSince) + imageDeadline
+  return now < deadline
+    ? wait(`The engine cannot use its weights yet: ${text}`, deadline)
+    : fail("weights_missing", `${text} Deploy it again to download them, and find out what removes files from the weights store.`)
+}
+
 /** Waits for the copy, at the latest until its deadline. */
 const awaitCopy = (observation: Observation, pod: ObservedPod, description: string, now: number): Decision => {
   const deadline = countedFrom(observation, observation.run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
@@ -65,7 +80,7 @@ export const copying = (observation: Observation, now: number): Decision | null 
   const { pod } = observation
   const copy = pod?.copy ?? null
   if (pod === null || copy === null || copy.done) return null
-  const failed = failedCopy(observation, copy, now)
+  const failed = absentWeights(observation, pod, copy, now) ?? failedCopy(observation, copy, now)
   if (failed !== null) return failed
   const description = describeCopy(copy)
   return description === null ? null : awaitCopy(observation, pod, description, now)

@@ -3,7 +3,7 @@ import type { RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { checkContainer, copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
 import type { WeightsCache } from "../resources/PodClass.ts"
-import { weightsArguments } from "../resources/weightFiles.ts"
+import { weightsArguments, weightsMounts } from "../resources/weightFiles.ts"
 
 /**
  * The volume for a node's copies, as the host class configures it: a claim of a local volume that all nodes of the
@@ -43,7 +43,7 @@ export const weightsFrom = (
       args: weightsArguments(revision, "/models"),
       env: node,
       resources: { requests: { cpu: "100m", memory: "128Mi" }, limits: { memory: "1Gi" } },
-      volumeMounts: [{ name: "weights", mountPath: "/models", readOnly: true }]
+      volumeMounts: weightsMounts("/models", revision)
     }
     return { volumes: [{ name: "weights", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } }], containers: { initContainers: [check] } }
   }
@@ -54,6 +54,8 @@ export const weightsFrom = (
     args: [...weightsArguments(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
     env: [{ name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } }, ...node],
     resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
+    // The whole store, read-only: a node creates no container whose `subPath` is missing from a read-only volume, and the
+    // copy on the node must suffice if the store has lost the commit. The operator cannot know which copies a node has.
     volumeMounts: [
       { name: "store", mountPath: "/weights", readOnly: true },
       { name: "weights", mountPath: "/models" }

@@ -21,6 +21,8 @@ export interface ObservedAttempts {
 export interface ObservedCopy extends ObservedAttempts {
   /** Whether this is only a check of the weights in the store. */
   readonly checks?: boolean
+  /** Whether the check cannot start because the store has no folder for the weights. */
+  readonly absent?: true
   /** Null until the copy reports progress. */
   readonly progress: DownloadState | null
 }

@@ -65,11 +65,24 @@ const ContainerStatus = Struct({
   lastState: optional(ContainerState)
 })
 
-/** Container arguments are only kept for containers that copy weights: they say which copies must stay on the node. */
+/**
+ * Container arguments and variables are only kept for init containers: the arguments say which copies must stay on the
+ * node, and the variables whether a container needs other objects.
+ */
 const PodSpec = Struct({
   nodeName: optional(Text),
   schedulingGates: optional(List(Struct({ name: Text }))),
-  initContainers: optional(List(Struct({ name: Text, args: optional(List(Text)), restartPolicy: optional(Text) }))),
+  initContainers: optional(
+    List(
+      Struct({
+        name: Text,
+        args: optional(List(Text)),
+        env: optional(List(Struct({ valueFrom: optional(Schema.Unknown) }))),
+        envFrom: optional(List(Schema.Unknown)),
+        restartPolicy: optional(Text)
+      })
+    )
+  ),
   containers: List(
     Struct({
       name: Text,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { copyDeadline, fetchAgain, fetchInterval, provisioningDeadline } from "../../src/limits.ts"
+import { copyDeadline, fetchAgain, fetchInterval, imageDeadline, provisioningDeadline } from "../../src/limits.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
 import type { ObservedCopy } from "../../src/observation/ObservedPod.ts"
@@ -81,7 +81,7 @@ describe("while the weights are copied to a node", () => {
     const missing = { running: false, failures: 1, failure: { code: "weights_missing", text: "Gone." } } as const
     const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
     const tags = (decision: Decision) => decision.actions.map(({ _tag }) => _tag)
-    for (const change of [missing, changed, { ...missing, running: true }]) {
+    for (const change of [missing, changed, { ...missing, running: true }, { ...missing, checks: true, absent: true }] as const) {
       const lost = { ...observation(change, "activated"), weights: { own: true } }
       assert.deepStrictEqual(tags(decide(lost, 1_000)), ["ForgetWeights", "EnsureFetch"])
       assert.match(decide(lost, 1_000).message, /^The engine cannot use its weights: (Gone|Changed)\. They are downloaded again\.$/)
@@ -108,6 +108,19 @@ describe("while the weights are copied to a node", () => {
       ["ForgetWeights", "EnsureFetch"]
     )
     assert.strictEqual(failureOf(decide({ ...before, weights: { own: true } }, 1_000))?.code, "weights_missing")
+  })
+
+  it("a folder that the store has lost is downloaded again at once, and a run waits for a folder that it has just downloaded", () => {
+    const absent = { checks: true, absent: true, running: false, failures: 1, failure: { code: "weights_missing", text: "Gone." } } as const
+    const before = { ...observation(absent), weights: { own: false } }
+    assert.deepStrictEqual(
+      decide(before, 1_000).actions.map(({ _tag }) => _tag),
+      ["ForgetWeights", "EnsureFetch"]
+    )
+    const own = { ...before, weights: { own: true }, blockedSince: 5_000 }
+    const soon = decide(own, 6_000)
+    assert.deepStrictEqual([soon.actions, soon.requeueAt, soon.message], [[], 5_000 + imageDeadline, "The engine cannot use its weights yet: Gone."])
+    assert.strictEqual(failureOf(decide(own, 5_000 + imageDeadline))?.code, "weights_missing")
   })
 
   it("no pod is created if its volume is smaller than the model", () => {

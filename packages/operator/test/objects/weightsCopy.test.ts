@@ -67,7 +67,7 @@ describe("a node-local copy of weights", () => {
     const [check] = spec.initContainers
     assert.deepStrictEqual([spec.initContainers.length, check.name, check.command], [1, "check-weights", ["seatrial", "check-weights"]])
     assert.includeMembers(check.args, ["--repo=seatrial/tiny-chat", `--commit=${commit}`, `--directory=/models/seatrial/tiny-chat/${commit}`])
-    assert.deepStrictEqual(check.volumeMounts, [{ name: "weights", mountPath: "/models", readOnly: true }])
+    assert.deepStrictEqual(check.volumeMounts, [mountOf("seatrial/tiny-chat", commit)])
     assert.notProperty(check.resources.limits, podClass.gpuResource)
     const lastLine = "weights_mismatch: model.safetensors in the weights store has changed since the download."
     const failed = decodePod({
@@ -85,17 +85,42 @@ describe("a node-local copy of weights", () => {
     assert.isFalse(observePod(failed, undefined).started)
   })
 
-  it("is visible to the engine only as the commits that it serves, read-only, whatever else the volume holds", () => {
-    const mountsOf = (of: typeof revision, cache: WeightsCache | null) => {
-      const { containers } = json(
-        enginePod({ run, revision: of, podClass: { ...podClass, weightsCache: cache }, engine, settings, weightsClaim: "weights" })
-      ).spec
-      return containers[0].volumeMounts.filter(({ name }: { name: string }) => name === "weights" || name === "store")
+  it("is visible to the engine and to the check only as the commits that it serves, read-only, whatever else the volume holds", () => {
+    const specOf = (of: typeof revision, cache: WeightsCache | null) =>
+      json(enginePod({ run, revision: of, podClass: { ...podClass, weightsCache: cache }, engine, settings, weightsClaim: "weights" })).spec
+    const mountsOf = ({ volumeMounts }: { volumeMounts: ReadonlyArray<{ name: string }> }) =>
+      volumeMounts.filter(({ name }) => name === "weights" || name === "store")
+    const revisions = [
+      { of: revision, mounts: [mountOf("seatrial/tiny-chat", commit)] },
+      { of: adapted, mounts: [mountOf("seatrial/tiny-chat", baseCommit), mountOf("acme/tuned", adapted.facts.commit)] }
+    ]
+    for (const { mounts, of } of revisions) {
+      for (const cache of [null, onClaim, { ...onClaim, claimName: null }]) assert.deepStrictEqual(mountsOf(specOf(of, cache).containers[0]), mounts)
+      assert.deepStrictEqual(mountsOf(specOf(of, null).initContainers[0]), mounts)
     }
-    for (const cache of [null, onClaim, { ...onClaim, claimName: null }]) {
-      assert.deepStrictEqual(mountsOf(revision, cache), [mountOf("seatrial/tiny-chat", commit)])
-      assert.deepStrictEqual(mountsOf(adapted, cache), [mountOf("seatrial/tiny-chat", baseCommit), mountOf("acme/tuned", adapted.facts.commit)])
+  })
+
+  it("whose folder the store has lost is missing weights, unless the node lacks something else that was added to the check", () => {
+    const message = 'failed to create subPath directory for volumeMount "weights" of container "check-weights"'
+    const status = {
+      initContainerStatuses: [
+        { name: "check-weights", ready: false, restartCount: 0, state: { waiting: { reason: "CreateContainerConfigError", message } }, lastState: {} }
+      ],
+      containerStatuses: [waiting]
     }
+    const pod = json(wanted(null))
+    const lost = observeCopy(decodePod({ ...pod, status }))
+    assert.deepInclude(lost, { checks: true, absent: true, running: false, done: false })
+    assert.strictEqual(lost?.failure?.code, "weights_missing")
+    const [check] = pod.spec.initContainers
+    const variables = { env: [...check.env, { name: "TOKEN", valueFrom: { secretKeyRef: { name: "none", key: "token" } } }] }
+    for (const added of [variables, { envFrom: [{ secretRef: { name: "none" } }] }]) {
+      const other = decodePod({ ...pod, spec: { ...pod.spec, initContainers: [{ ...check, ...added }] }, status })
+      assert.deepInclude(observeCopy(other), { running: false, done: false, failure: null })
+      assert.strictEqual(observePod(other, undefined).blocked, "CreateContainerConfigError")
+    }
+    // The copy mounts the whole store, so this reason has another cause.
+    assert.isNull(observeCopy(copyStatus({ waiting: { reason: "CreateContainerConfigError" } }))?.failure)
   })
 
   it("complies with the restricted Pod Security Standard, uses the same user for every engine, and no host path", () => {
