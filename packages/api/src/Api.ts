@@ -19,7 +19,7 @@ export class Api extends HttpApi.make("seatrial")
       title: "Seatrial",
       version: "1.0.0",
       description:
-        "Model serving: the organization's requests, receipts, models, deployments and audit events, and the public catalog. The organization is always that of the API key.",
+        "Model serving: the organization's requests, receipts, models, deployments and audit events, and the public catalog. A call concerns only the organization of its API key.",
       transform: describeApi
     })
   ) {}

@@ -8,7 +8,7 @@ import { InvalidCursor, NotFound, NotSigned } from "./publicErrors.ts"
 import { AuditEventsQuery, DeploymentsQuery, NoQuery, OrgModelsQuery, RequestsQuery } from "./queries.ts"
 import { receiptAnswers } from "./receiptAnswers.ts"
 
-/** Read access to the organization's data. Deployments have the full name of every phase. */
+/** Read access to the organization's data. Deployments show each phase under its own name. */
 export class OrgGroup extends HttpApiGroup.make("org")
   .add(
     HttpApiEndpoint.get("listRequests", "/requests", {

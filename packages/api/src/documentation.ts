@@ -6,12 +6,12 @@ interface OperationText {
   readonly description: string
 }
 
-const paging = "Newest first. To get the next page, send `next_cursor` as `cursor` and keep all other filters. It is null on the last page."
+const paging = "Newest first. To get the next page, send `next_cursor` as `cursor` and keep all other filters. `next_cursor` is null on the last page."
 const requestList = `Completed and refused requests. A running request is not listed. ${paging}`
 const requestRead = "One inference request, even while it is running. Prompts and completions are never returned."
 const receiptRead =
   "How the request was served: the commit of the weights, the engine version, the verification of the revision, the usage, the prices and the cost. The header `seatrial-signature` contains the signature. With `Accept: application/jose+json` the receipt and its signature are returned as one JWS. `/.well-known/jwks.json` lists the keys."
-const deploymentRead = "One deployment with its phases so far, oldest first, its checks and its revision. Poll it to follow a deployment."
+const deploymentRead = "One deployment with its phases so far, oldest first, its checks and its revision. Repeat the call to follow a deployment."
 
 /** Summary and description of each operation, by `operationId`. */
 export const operationTexts: Readonly<Record<string, OperationText>> = {
@@ -20,8 +20,8 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   getReceipt: { summary: "Get a receipt", description: receiptRead },
   listOrgModels: { summary: "List models", description: `The organization's models in every status. ${paging}` },
   getOrgModel: { summary: "Get a model", description: "One model of the organization, with the revision that serves or that served last." },
-  listDeployments: { summary: "List deployments", description: `Phases have their full names. ${paging}` },
-  getDeployment: { summary: "Get a deployment", description: `${deploymentRead} Phases have their full names.` },
+  listDeployments: { summary: "List deployments", description: `Each phase has its own name, for example \`provisioning\` and \`booting\`. ${paging}` },
+  getDeployment: { summary: "Get a deployment", description: `${deploymentRead} Each phase has its own name, for example \`provisioning\` and \`booting\`.` },
   listAuditEvents: { summary: "List audit events", description: `Changes of the organization's data, and the users who made them. ${paging}` },
   getAuditEvent: { summary: "Get an audit event", description: "One change, with the values before and after it. Events never contain secrets." },
   "requests.list": { summary: "List requests", description: requestList },
@@ -30,15 +30,18 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "deployments.preview": {
     summary: "Preview a deployment",
     description:
-      "Reads the repository through the hub connection of the user who created the key, and reports whether and how it can be served. Creates nothing, downloads no weights and uses no GPU. Returns 200 in both cases: `kind` is `derived` or `refused`. `serving` in the response can be used as is in a create."
+      "Reads the repository through the hub connection of the user who created the key, and reports whether and how Seatrial can serve the model. Creates nothing, downloads no weights and uses no GPU. Returns 200 in both cases: `kind` is `derived` or `refused`. You can send `serving` of the response unchanged in a create."
   },
   "deployments.create": {
     summary: "Create a deployment",
     description:
       "Creates a model from a `source`, or redeploys an existing one by its `model_id`. Also requires `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input returns 200 with `Idempotent-Replayed: true` and the current state of the operation. Returns 422 for an unknown host class. Also returns 422 for a source that a preview would refuse, if the server has already read that source. Returns 400 for an unknown runtime, cache type or engine flag."
   },
-  "deployments.list": { summary: "List deployments", description: `Phases have the names of the \`/v1\` family. ${paging}` },
-  "deployments.get": { summary: "Get a deployment", description: `${deploymentRead} Phases have the names of the \`/v1\` family.` },
+  "deployments.list": { summary: "List deployments", description: `Some phases share a name: \`staging\` is \`provisioning\` or \`booting\`. ${paging}` },
+  "deployments.get": {
+    summary: "Get a deployment",
+    description: `${deploymentRead} Some phases share a name: \`staging\` is \`provisioning\` or \`booting\`.`
+  },
   "deployments.events": {
     summary: "Get a deployment's phases",
     description: "The phases so far, oldest first. The response is a finite snapshot, not a stream."
@@ -46,7 +49,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "deployments.progress": {
     summary: "Get a deployment's progress",
     description:
-      "What the deployment is doing or waiting for: a human-readable message, the place in the queue and the progress of the download. Updated at most every few seconds. These fields are not part of the deployment records."
+      "What the deployment is doing or waiting for: a human-readable message, the place in the queue and the progress of the download. Updated at most every few seconds. The deployment records do not have these fields."
   },
   "deployments.cancel": {
     summary: "Cancel a deployment",
@@ -55,7 +58,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   },
   "models.list": {
     summary: "List own served models",
-    description: "The organization's own served models as catalog records with rates of zero. This is the path that OpenAI clients list models from."
+    description: "The organization's own served models as catalog records with prices of zero. OpenAI clients list models from this path."
   },
   "models.disable": {
     summary: "Disable a model",
@@ -75,12 +78,12 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "catalog.list": {
     summary: "List published models",
     description:
-      "The public catalog with rates per token. Requires no key and ignores a key that is sent. With `If-None-Match` it returns 304 if nothing has changed."
+      "The public catalog with prices per token. Requires no key and ignores a key that is sent. With `If-None-Match` it returns 304 if nothing has changed."
   },
   "spending.get": {
     summary: "Get the spending",
     description:
-      "What the organization may spend and has spent: the balance of a prepaid organization, and its limits per UTC day and month, of the organization and of single keys. A call that exceeds one of them returns 402. Administrators set them. `spent_micros` includes GPU time for the organization, not for keys. These fields are an addition to the contract."
+      "What the organization has spent and may still spend: the balance of a prepaid organization, and the daily and monthly limits (UTC) of the organization and of its keys. A call that exceeds one of these limits returns 402. Administrators set the limits. `spent_micros` includes GPU time for the organization, not for keys."
   },
   "system.health": { summary: "Check liveness", description: "For liveness probes. Does not use the database." },
   "system.readiness": {
@@ -90,7 +93,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "system.signingKeys": {
     summary: "Get the signing keys of receipts",
     description:
-      "The public keys (a JWK Set) of the current and earlier signatures of receipts, the current one first. The set is empty if the installation does not sign. Reject a signature by any other key."
+      "The public keys (a JWK Set) that verify receipts: the current key first, then earlier ones. The set is empty if the installation does not sign. Reject a signature by any other key."
   },
   "system.index": {
     summary: "Get the index",
@@ -110,11 +113,11 @@ interface ParameterText {
 
 /** Description of each parameter, by name. */
 export const parameterTexts: Readonly<Record<string, ParameterText>> = {
-  cursor: { description: "`next_cursor` of the previous page. It is valid for this list, organization and filters. `limit` may change." },
+  cursor: { description: "`next_cursor` of the previous page. The cursor is valid for this list, organization and filters. `limit` may change." },
   limit: { description: "Maximum number of records in a page." },
   model_id: { description: "Only records of this model." },
   api_key_id: { description: "Only requests made with this key." },
-  actor_user_id: { description: "Only changes made by this user or administrator, as `actor_user_id` of an event has it: `usr_...` or `admin:NAME`." },
+  actor_user_id: { description: "Only changes made by this user or administrator. Write it as in `actor_user_id` of an event: `usr_...` or `admin:NAME`." },
   resource_type: { description: "Only changes of this kind of resource." },
   status: { description: "Only records in this state." },
   visibility: { description: "Only models with this visibility." },
@@ -122,7 +125,7 @@ export const parameterTexts: Readonly<Record<string, ParameterText>> = {
   from: { description: "Only records at or after this time, in Unix milliseconds, for example 1700000000000." },
   to: { description: "Only records before this time, in Unix milliseconds. Must be later than `from`." },
   "idempotency-key": {
-    description: "Identifies this create in the organization, so that it can be retried safely: 1 to 128 letters, digits, `.`, `_`, `:` and `-`.",
+    description: "Identifies this create in the organization, so that you can safely repeat it. 1 to 128 letters, digits, `.`, `_`, `:` and `-`.",
     example: "deploy-2026-03-02"
   },
   "if-none-match": { description: "The `ETag` of the cached response." },
@@ -138,7 +141,7 @@ export const pathIds: Readonly<Record<string, ParameterText>> = {
 
 /** Description of the path parameter `id` of the organization's own models. */
 export const modelIdOrName: ParameterText = {
-  description: "ID of the model, or its name: `tiny-chat`, or `acme%2Ftiny-chat` with the organization.",
+  description: "ID or name of the model. With the organization, the name `tiny-chat` is `acme%2Ftiny-chat`.",
   example: "tiny-chat"
 }
 
@@ -163,9 +166,9 @@ export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Rec
 
 /** Descriptions of the tags. */
 export const tagTexts: Readonly<Record<string, string>> = {
-  deployments: "Preview, create, follow and cancel deployments. Phases have the names of the `/v1` family.",
+  deployments: "Preview, create, follow and cancel deployments. Some phases share a name: `staging` is `provisioning` or `booting`.",
   requests: "Inference requests and their receipts.",
-  org: "Read access to the organization's data. Deployments have the full name of every phase.",
+  org: "Read access to the organization's data. Deployments show each phase under its own name.",
   models: "List the organization's own served models, as OpenAI clients do, and change them.",
   catalog: "The published models. Public.",
   spending: "What the organization may spend and has spent.",
@@ -179,10 +182,10 @@ const inferencePaths = Object.keys(requestVocabulary)
 /** The rules that apply to every operation. */
 export const introduction = `Model serving: the organization's requests, receipts, models, deployments and audit events, and the public catalog.
 
-**Keys.** Every operation under \`/v1\` except the catalog requires \`Authorization: Bearer <API_KEY>\`. The organization is always that of the key. A record of another organization and a record that does not exist return the same 404. \`security\` of an operation lists the required scopes. If it has several requirements, one of them is sufficient.
+**Keys.** Every operation under \`/v1\` except the catalog requires \`Authorization: Bearer <API_KEY>\`. A call concerns only the organization of its key. A record of another organization and a record that does not exist return the same 404. \`security\` of an operation lists the required scopes. If it has several requirements, one of them is sufficient.
 
-**Responses.** Every response has the header \`x-request-id\`. Every error is an Error object that repeats it as \`request_id\`. An unknown path returns 404 \`not_found\`. Every path that accepts GET also accepts HEAD, with the same headers and no body. Every path answers OPTIONS with 204 and \`Allow\`. Other methods return 405 with \`Allow\`. A malformed HTTP request returns 400. After such a 400, a 408 or a 431 the connection is closed. Pages of other origins have access (CORS) only if the installation lists those origins.
+**Responses.** Every response has the header \`x-request-id\`. Every error is an Error object that repeats this ID as \`request_id\`. An unknown path returns 404 \`not_found\`. Every path that accepts GET also accepts HEAD, with the same headers and no body. Every path answers OPTIONS with 204 and \`Allow\`. Other methods return 405 with \`Allow\`. A malformed HTTP request returns 400. After such a 400, a 408 or a 431 the connection is closed. Pages of other origins have access (CORS) only if the installation lists those origins.
 
-**Input.** Unknown query parameters, unknown members, and repeated or empty parameters (except an empty \`q\`, which is no filter) return 400, and \`param\` names them. Operations that require no key ignore query parameters, except the catalog. Bodies are JSON in UTF-8.
+**Input.** Unknown query parameters, unknown fields, and repeated or empty parameters (except an empty \`q\`, which is no filter) return 400, and \`param\` names them. Operations that require no key ignore query parameters, except the catalog. Bodies are JSON in UTF-8.
 
-**Inference** is not part of this document. The gateway serves it, at its own address if the installation has one: ${inferencePaths}. An Ingress (\`k8s/samples/ingress.yaml\`) or an HTTPRoute of the Gateway API (\`k8s/samples/httproute.yaml\`) sends these paths to the gateway and all others to this server, under one host name; the chart creates either (\`charts/seatrial/README.md\`, "Expose it"). \`supported_endpoints\` and \`supported_parameters_by_endpoint\` of a model list what it accepts.`
+**Inference** is not part of this document. The gateway serves it, at its own address if the installation has one: ${inferencePaths}. An Ingress (\`k8s/samples/ingress.yaml\`) or an HTTPRoute of the Gateway API (\`k8s/samples/httproute.yaml\`) sends these paths to the gateway and all others to this server, under one host name; the chart creates either (\`charts/seatrial/README.md\`, "Expose it"). \`supported_endpoints\` and \`supported_parameters_by_endpoint\` of a model list what the model accepts.`

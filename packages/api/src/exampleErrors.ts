@@ -8,14 +8,14 @@ interface ExampleError {
 
 /** One example for each error code of the API, with the message of the server. */
 const errors: Readonly<Record<string, ExampleError>> = {
-  invalid_parameter: { type: "invalid_request_error", message: "limit expected a value between 1 and 200.", param: "limit" },
+  invalid_parameter: { type: "invalid_request_error", message: "limit must be a value between 1 and 200.", param: "limit" },
   unknown_parameter: { type: "invalid_request_error", message: "offset is not a parameter of this operation.", param: "offset" },
   invalid_cursor: {
     type: "invalid_request_error",
     message: "The cursor does not belong to this list with these filters. Start again without it.",
     param: "cursor"
   },
-  invalid_body: { type: "invalid_request_error", message: "color is not a known member.", param: "color" },
+  invalid_body: { type: "invalid_request_error", message: "color is not a known field.", param: "color" },
   idempotency_key_required: { type: "invalid_request_error", message: "The header Idempotency-Key is required.", param: "Idempotency-Key" },
   idempotency_key_invalid: {
     type: "invalid_request_error",
@@ -71,7 +71,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
     type: "refused_error",
     message: "MambaForCausalLM with quantization none is not supported by reference-0.1.0. Choose a model of one of these architectures: LlamaForCausalLM."
   },
-  does_not_fit: { type: "refused_error", message: "140.0 GiB of weights do not fit h100 (80.0 GiB). It fits on the host class h100-2." },
+  does_not_fit: { type: "refused_error", message: "140.0 GiB of weights do not fit h100 (80.0 GiB). The model fits on the host class h100-2." },
   context_too_long: {
     type: "refused_error",
     message:

@@ -51,7 +51,7 @@ const statusDescriptions: Readonly<Record<string, string>> = {
   "409": "The request conflicts with the current state of the resource.",
   "413": "The body is too large.",
   "415": "The body is not JSON in UTF-8.",
-  "422": "A preview of this create would be refused. `code` and `message` are those of its `reason`.",
+  "422": "A preview of this create would be refused. `code` and `message` are the same as in the preview's `reason`.",
   "429": "Too many requests. Try again after `Retry-After` seconds.",
   "431": "The request line and headers are too large. The connection is closed.",
   "500": "The server failed.",

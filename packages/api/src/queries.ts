@@ -3,7 +3,7 @@ import { Schema, SchemaTransformation } from "effect"
 
 /** An integer in plain digits. No sign, space, exponent or leading zero, so that each value has exactly one spelling. */
 const Digits = (minimum: number, maximum: number) =>
-  Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/u, { message: "expected a whole number in plain digits" })).pipe(
+  Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/u, { message: "must be a whole number in plain digits" })).pipe(
     Schema.decodeTo(Schema.Int.check(Schema.isBetween({ minimum, maximum })), SchemaTransformation.transform({ decode: Number, encode: String }))
   )
 

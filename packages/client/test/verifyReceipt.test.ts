@@ -141,9 +141,9 @@ describe("a receipt", () => {
       const { set, sign } = yield* makeSigner
       const { payload, protected: head, signature } = yield* sign(body)
       const cases = [
-        [{ payload, protected: head, signature, note: "x" }, "note is not a known member"],
+        [{ payload, protected: head, signature, note: "x" }, "note is not a known field"],
         [{ payload, protected: head }, "signature is required"],
-        [{ payload, protected: head, signature: 1 }, "signature expected string"]
+        [{ payload, protected: head, signature: 1 }, "signature must be a string"]
       ] as const
       for (const [document, says] of cases) {
         const refused = yield* Effect.flip(verifyReceipt({ document: JSON.stringify(document), keys: set }))

@@ -208,7 +208,7 @@ const oversizeOf = ({ facts, gpuLimit = null }: EvaluationInput, { gpu_count: co
 /** The flags allow the context, but the engine needs more time to read it than the trial waits. */
 const contextIssue = ({ name }: HostClass, longest: number, requested: number): LoadIssue => ({
   flag: null,
-  message: `The engine on ${name} can read at most ${longest} tokens of context of this model within the trial's time limit; ${requested} were requested.`
+  message: `On ${name}, the engine can process at most ${longest} tokens of context within the trial's time limit. The request has ${requested}.`
 })
 
 /**

@@ -36,10 +36,10 @@ export const freeInWords = ({ freeGpus, gpus, name }: ClassGpus): string => `${n
 
 /** The host class on which a model would start now. `remedy`: what to do for that. */
 export const otherClassInWords = ({ freeGpus, name }: Pick<ClassGpus, "freeGpus" | "name">, remedy: string): string =>
-  `Class ${name} has ${freeGpus} free and fits: ${remedy}.`
+  `Host class ${name} has ${freeGpus} free ${freeGpus === 1 ? "GPU" : "GPUs"}, and the model fits there. To use this class, ${remedy}.`
 
 /** The `host_class` with which a deployment starts on the first of these that has room, as a caller writes it. */
-export const choiceInWords = (names: ReadonlyArray<string>): string => `host_class [${names.join(", ")}] or any`
+export const choiceInWords = (names: ReadonlyArray<string>): string => `\`host_class: [${names.join(", ")}]\` or \`host_class: any\``
 
 interface PlacementInput {
   /** On the class that was chosen. */

@@ -62,7 +62,7 @@ export const benchmarkRow = (benchmark: Benchmark): Check | null => {
   const fault = benchmarkFault(benchmark)
   if (fault === null && benchmark.missing !== undefined) return null
   const sketch = benchmark.scale !== undefined && benchmark.scale < sketchScale
-  const marks = `${benchmark.first_failed === undefined ? "" : ", second try"}${sketch ? ", sketch" : ""}${benchmark.simulated === true ? ", simulated GPUs" : ""}`
+  const marks = `${benchmark.first_failed === undefined ? "" : ", second try"}${sketch ? ", short run" : ""}${benchmark.simulated === true ? ", simulated GPUs" : ""}`
   const about = `${benchmark.input_tokens} in, ${benchmark.output_tokens} out${marks}`
   const figures = benchmark.missing === undefined ? `${about}: ${benchmark.steps.map(stepFigures).join("; ")}` : `benchmark_missing (${benchmark.missing})`
   return { name: figureRows.benchmark, passed: fault === null, detail: [...(fault === null ? [] : [fault]), figures].join(" ").slice(0, longest) }

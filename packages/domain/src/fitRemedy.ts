@@ -68,7 +68,7 @@ export const fitRemedy = (input: EvaluationInput, requested: ReadonlyArray<Candi
   }
   const words = sorted.slice(0, namedOptions).map((option) => option.words)
   return {
-    message: `It fits ${words.length === 1 ? words[0] : `${words.slice(0, -1).join(", or ")}, or ${words.at(-1)}`}.`,
+    message: `The model fits ${words.length === 1 ? words[0] : `${words.slice(0, -1).join(", or ")}, or ${words.at(-1)}`}.`,
     serving: settingsOf({ ...input, request: best.success.request }, best.success, best.success.result.fit.max_context)
   }
 }

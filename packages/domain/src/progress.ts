@@ -47,10 +47,10 @@ export type DeploymentProgress = typeof DeploymentProgress.Type
 
 /** Text for the transition reasons that are codes. */
 const reasonTexts: Readonly<Record<string, string>> = {
-  Created: "Waits for the operator to pick it up.",
+  Created: "The deployment waits for the operator.",
   CancelledByUser: "Canceled by a user.",
   Serving: "Verified. Starting to serve.",
-  Verified: "Verified. The deployment did not ask for serving."
+  Verified: "Verified. The deployment has serve: false, so the revision gets no traffic."
 }
 
 /** The message for a phase before the operator has recorded any progress: the reason for the last transition. */

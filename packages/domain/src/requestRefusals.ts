@@ -93,7 +93,7 @@ const trialRefusal = (question: ContextQuestion, limit: number): RequestRefusal 
   if (limit >= leastContext) return null
   const { request } = question.input
   const subject = request.yarn === undefined ? `The model supports up to ${limit} tokens` : `With these yarn settings, the model supports up to ${limit} tokens`
-  const message = `${subject}; the checks of a deployment's trial need ${leastContext}.`
+  const message = `${subject}, but the trial needs ${leastContext}.`
   const serving = request.yarn === undefined ? null : longestSettings(question, withoutYarn(request))
   return contextTooLong(message, serving === null ? "Choose a model with a longer context." : "Omit yarn.", serving)
 }

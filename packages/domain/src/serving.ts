@@ -44,7 +44,7 @@ const shape = {
 }
 const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostContext }))
 
-const contextRange = `must be an integer between ${leastContext}, which the checks of a deployment's trial need, and ${mostContext}`
+const contextRange = `must be a whole number from ${leastContext} to ${mostContext} (the trial needs at least ${leastContext})`
 
 /** A context that a caller may request: long enough for a trial. */
 export const RequestedContext = Schema.Number.check(

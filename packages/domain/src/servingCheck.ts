@@ -21,7 +21,7 @@ export interface ServingProblem {
  */
 export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): ServingProblem | null => {
   if (context !== undefined && context < leastContext) {
-    const message = `The context must be at least ${leastContext} tokens, which the checks of a deployment's trial need.`
+    const message = `The context must be at least ${leastContext} tokens, because the trial needs as many.`
     return { kind: "invalid", param: "serving.max_context", message }
   }
   if (yarn !== undefined && yarn.factor > maxYarnFactor) {
@@ -117,7 +117,7 @@ export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyA
   if (unknown === undefined) return null
   const message =
     unknown === "any"
-      ? "any cannot be combined with names: it already means every host class."
+      ? '"any" cannot be combined with names of host classes, because it means every host class.'
       : `There is no host class ${unknown}; choose ${isClassChoice(serving) ? "from" : "one of"} ${hostClassNames(hostClasses)}.`
   return { kind: "unknown", param: "serving.host_class", message }
 }

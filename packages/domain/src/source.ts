@@ -21,7 +21,7 @@ export type Source = typeof Source.Type
  */
 export const ModelSlug = Schema.String.check(
   Schema.isPattern(/^(?:[A-Za-z0-9_-][A-Za-z0-9._-]?|\.[A-Za-z0-9_-]|[A-Za-z0-9._-]{3,64})$/u, {
-    message: "must be neither . nor .. and have 1 to 64 letters, digits, dots, underscores or hyphens"
+    message: "must have 1 to 64 letters, digits, dots, underscores or hyphens, and must not be . or .."
   })
 )
 

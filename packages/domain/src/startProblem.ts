@@ -1,6 +1,6 @@
 import { Cause, Config, Console, Data, Effect, Runtime, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import { schemaProblem } from "./schemaProblem.ts"
+import { notText, schemaProblem } from "./schemaProblem.ts"
 
 /** Why a program cannot start, as a sentence. `exitCode`: 2 for a missing or invalid setting, 1 for other causes. */
 export interface StartProblem {
@@ -14,7 +14,7 @@ const secret: Readonly<Record<string, string>> = {
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
   SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, such as the output of `openssl rand -base64 32`",
   SEATRIAL_SIGNING_KEYS:
-    "32 bytes in base64, such as the output of `openssl rand -base64 32`. Earlier keys follow, separated by commas: each in the same form, or as `public:X`, where X is the field `x` of the key in /.well-known/jwks.json"
+    "32 bytes in base64, such as the output of `openssl rand -base64 32`. You can add earlier keys behind it, separated by commas, each in the same form or as `public:X`, where X is the field `x` of the key in /.well-known/jwks.json"
 }
 
 /** Host, database and user of a Postgres URL, never the password. */
@@ -31,8 +31,8 @@ const settingProblem = (error: Config.ConfigError): string => {
   const { message, param } = schemaProblem(error.cause.issue)
   const name = param ?? "A setting"
   // All environment values are strings, so this message means that the variable is not set.
-  if (message === "expected string") return `${name} is not set${secret[name] === undefined ? "" : `: it takes ${secret[name]}`}.`
-  return `${name} is wrong: ${secret[name] === undefined ? message : `it takes ${secret[name]}`}.`
+  if (message === notText) return `${name} is not set${secret[name] === undefined ? "" : `: it takes ${secret[name]}`}.`
+  return secret[name] === undefined ? `${name} ${message}.` : `${name} is wrong: it takes ${secret[name]}.`
 }
 
 const databaseProblem = (message: string, databaseUrl: string | undefined, remedy: string): StartProblem =>

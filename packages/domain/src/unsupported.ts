@@ -40,7 +40,7 @@ const otherQuantizations = (facts: RepositoryFacts, offered: ReadonlyArray<Candi
 const remedyFor = (facts: RepositoryFacts, { engines, everywhere, offered }: Offers): string => {
   const [alternative] = everywhere.filter((candidate) => servesModel(facts, candidate))
   if (alternative !== undefined) {
-    return `Request the runtime ${alternative.engine.runtime} on the host class ${alternative.hostClass.name}, which supports the model. A preview with these settings shows what else is missing.`
+    return `Request the runtime ${alternative.engine.runtime} on the host class ${alternative.hostClass.name}, which supports the model. Run a preview with these settings to see whether anything else must change.`
   }
   const quantizations = otherQuantizations(facts, offered)
   const checkpoints = quantizations.length === 0 ? [] : [`choose a checkpoint of one of these quantizations: ${quantizations.join(", ")}`]
@@ -61,7 +61,7 @@ export const unsupported = (facts: RepositoryFacts, offers: Offers): { readonly 
   const engines = offered.map(({ engine }) => engine)
   const purpose = engines.map((engine) => engine.otherPurpose?.(architecture) ?? null).find((text) => text !== null)
   if (purpose !== undefined) {
-    return { message: `${architecture} ${purpose}; only models that generate text are served.`, remedy: "Choose a model that generates text." }
+    return { message: `${architecture} ${purpose}. Seatrial serves only models that generate text.`, remedy: "Choose a model that generates text." }
   }
   const issue = offered.flatMap((candidate) => (candidate.engine.architectures.has(architecture) ? [modelIssue(facts, candidate)] : []))
   const issueText = issue.find((text) => text !== null) ?? null

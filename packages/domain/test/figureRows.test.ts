@@ -89,11 +89,11 @@ describe("the rows of the phases measuring and benchmarking", () => {
     const sketch = benchmarkRow({ ...benchmark, input_tokens: 64, output_tokens: 16, scale: 0.1, steps })
     assert.strictEqual(
       sketch?.detail,
-      "64 in, 16 out, sketch: c=1 812.3 tokens/s, n=6, not steady, ttft 1235, tpot 12.3 ms; c=2 1625 tokens/s, n=9, ttft 2469, tpot 12.3 ms; c=8 6499 tokens/s, n=30, ttft 9876, tpot 12.3 ms"
+      "64 in, 16 out, short run: c=1 812.3 tokens/s, n=6, not steady, ttft 1235, tpot 12.3 ms; c=2 1625 tokens/s, n=9, ttft 2469, tpot 12.3 ms; c=8 6499 tokens/s, n=30, ttft 9876, tpot 12.3 ms"
     )
     assert.match(benchmarkRow({ ...benchmark, first_failed: "2 of 60 failed." })?.detail ?? "", /^1024 in, 256 out, second try: c=1/)
     // From one minute on, a benchmark is shorter but not a sketch.
-    assert.notInclude(benchmarkRow({ ...benchmark, scale: 0.2 })?.detail, "sketch")
+    assert.notInclude(benchmarkRow({ ...benchmark, scale: 0.2 })?.detail, "short run")
   })
 
   it("have at most 240 characters with all steps and marks of a benchmark", () => {

@@ -7,7 +7,7 @@ describe("a requested context", () => {
 
   it.each(["9007199254740993", "100000001", "127", "128.5", "1e30"])("%s is refused with the range", (text) => {
     const result = Result.mapError(decode({ max_context: JSON.parse(text) }), ({ issue }) => schemaProblem(issue))
-    const message = "must be an integer between 128, which the checks of a deployment's trial need, and 100000000"
+    const message = "must be a whole number from 128 to 100000000 (the trial needs at least 128)"
     assert.deepStrictEqual(result, Result.fail({ param: "max_context", message, unexpected: false }))
   })
 

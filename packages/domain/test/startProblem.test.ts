@@ -26,7 +26,7 @@ describe("why a program cannot start", () => {
   it.effect("names the invalid setting and the expected value, never a secret's value", () =>
     Effect.gen(function* () {
       const port = Config.schema(Schema.NumberFromString.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "SERVER_PORT")
-      assert.strictEqual((yield* ofSetting(port, { SERVER_PORT: "99999" }))?.message, "SERVER_PORT is wrong: expected a value between 0 and 65535. See --help.")
+      assert.strictEqual((yield* ofSetting(port, { SERVER_PORT: "99999" }))?.message, "SERVER_PORT must be a value between 0 and 65535. See --help.")
       const key = Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY")
       const problem = yield* ofSetting(key, { SEATRIAL_CURSOR_KEY: "geheim" })
       assert.match(problem?.message ?? "", /^SEATRIAL_CURSOR_KEY is wrong: it takes a secret of at least 16 characters/u)

@@ -54,7 +54,8 @@ describe("the remedy for an unsupported model", () => {
     assert.deepInclude(refusalOf(facts(gelu), [processor, h100], { host_class: "processor" }).remedy.serving, { host_class: "h100", runtime: "vllm" })
     const { remedy } = refusalOf(facts(gelu, 200 * 2 ** 30), [processor, h100], { host_class: "processor" })
     assert.deepStrictEqual(remedy, {
-      message: "Request the runtime vllm on the host class h100, which supports the model. A preview with these settings shows what else is missing.",
+      message:
+        "Request the runtime vllm on the host class h100, which supports the model. Run a preview with these settings to see whether anything else must change.",
       serving: null
     })
   })

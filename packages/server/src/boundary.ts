@@ -1,9 +1,9 @@
 import { Boundary, IdempotencyHeader, RequestIdentity } from "@seatrial/api"
+import { schemaProblem } from "@seatrial/domain"
 import { Cause, Effect, Layer, Predicate, type SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
-import { inputProblem } from "./inputProblem.ts"
 import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
 
 /** SQLSTATEs of a server that is starting, stopping, out of resources or no longer the primary. */
@@ -33,7 +33,7 @@ const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operatio
 })
 
 const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
-  const { message, param, unexpected } = inputProblem(issue)
+  const { message, param, unexpected } = schemaProblem(issue)
   // The issue of a repeated parameter names one of its values, such as `limit[1]`.
   const name = (param ?? "").replace(/\[\d+\]$/, "")
   if (unexpected) return yield* unknownParameter(name)

@@ -1,7 +1,7 @@
+import { schemaProblem } from "@seatrial/domain"
 import { chunkGuardOf, JsonExcess, type JsonLimits, scanJson, tooManySmallChunks } from "@seatrial/http"
 import { ByteSize, Effect, Fiber, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
-import { inputProblem } from "./inputProblem.ts"
 import { bodyTooLarge, encodedBody, invalidBody, unsupportedMediaType } from "./publicErrors.ts"
 import { repeatedMember } from "./repeatedMember.ts"
 
@@ -92,7 +92,7 @@ export const decodeBody = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return (body: unknown) =>
     Effect.catch(decode(body), ({ issue }) => {
-      const { message, param: path } = inputProblem(issue)
+      const { message, param: path } = schemaProblem(issue)
       const param = path?.slice(0, maxPathLength) ?? null
       return invalidBody(param, param === null ? `The body ${message}.` : `${param} ${message}.`)
     })

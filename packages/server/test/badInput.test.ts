@@ -111,7 +111,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
             // Internal schema names mean nothing to a caller.
             assert.notMatch(error.message, /Empty|ServingRequest|DeployNewModel|RedeployModel|PreviewDeployment/, what)
             if (what === "a ref next to the source") assert.include(error.message, "source.ref")
-            if (Array.isArray(body) || body === "[]" || body === "null") assert.include(error.message, "expected an object", what)
+            if (Array.isArray(body) || body === "[]" || body === "null") assert.include(error.message, "must be an object", what)
           }
         })
       )

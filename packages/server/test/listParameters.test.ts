@@ -137,7 +137,7 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         for (const param of ["limit", "from", "to"].filter((name) => parameters.includes(name)))
-          yield* refuses(key, `${param}=ten`, param, "invalid_parameter", `${param} expected a whole number in plain digits.`)
+          yield* refuses(key, `${param}=ten`, param, "invalid_parameter", `${param} must be a whole number in plain digits.`)
       })
     )
 

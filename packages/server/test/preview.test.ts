@@ -83,7 +83,8 @@ layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) =
         ])
       )
       const waits = "A deployment would wait for GPUs of class small (0 of 8 free)."
-      const hint = " Class large has 4 free and fits: deploy with host_class [small, large] or any."
+      const hint =
+        " Host class large has 4 free GPUs, and the model fits there. To use this class, deploy with `host_class: [small, large]` or `host_class: any`."
       const cases: ReadonlyArray<readonly [serving: object, host: string, message: string | null]> = [
         [{}, "small", `${waits}${hint}`],
         [{ host_class: "small" }, "small", `${waits}${hint}`],
@@ -118,9 +119,9 @@ layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) =
         [["small", "small"], "serving.host_class", "must list each host class once"],
         [["small", "Large"], "serving.host_class[1]", "must be the name of a host class"],
         ["Large", "serving.host_class", "must be the name of a host class"],
-        [7, "serving.host_class", "expected"],
-        [null, "serving.host_class", "expected"],
-        [{ name: "small" }, "serving.host_class", "expected"]
+        [7, "serving.host_class", "must be string or array"],
+        [null, "serving.host_class", "must be string or array"],
+        [{ name: "small" }, "serving.host_class", "must be string or array"]
       ]
       for (const [choice, param, message] of cases) {
         for (const path of ["/v1/deployment-previews", "/v1/deployments"]) {

@@ -15,7 +15,7 @@ layer(layerStage(), { excludeTestServices: true })("the progress of a deployment
       const { caller, key, orgId } = yield* makeCaller()
       const { id } = yield* (yield* Deployments).create(newModel(caller, "first"))
       const get = Effect.map(call("GET", `/v1/deployments/${id}/progress`, { key }), progressOf)
-      assert.deepInclude(yield* get, { deployment_id: id, status: "screening", message: "Waits for the operator to pick it up.", queue: null, download: null })
+      assert.deepInclude(yield* get, { deployment_id: id, status: "screening", message: "The deployment waits for the operator.", queue: null, download: null })
       yield* runs.enter({ id, orgId, from: "screening", to: "queued", reason: "Waits." })
       const queue = { waits_for: "capacity", place: 3 } as const
       yield* runs.recordProgress(id, orgId, { phase: "queued", message: "Waits for 1 GPU of H100: 2 runs go first.", queue, download: null })

@@ -39,7 +39,7 @@ layer(layerStore, { excludeTestServices: true })("the progress of a deployment",
       const { orgId } = caller
       const { id } = yield* deployments.create(newModel(caller, "k"))
       const message = Effect.map(deployments.progress(orgId, id), (progress) => Option.getOrThrow(progress).message)
-      assert.strictEqual(yield* message, "Waits for the operator to pick it up.")
+      assert.strictEqual(yield* message, "The deployment waits for the operator.")
       yield* runs.recordProgress(id, orgId, queued)
       yield* runs.enter({ id, orgId, from: "screening", to: "waiting", reason: "Waits for an older run." })
       const waits = Option.getOrThrow(yield* deployments.progress(orgId, id))

@@ -42,21 +42,21 @@ it.live(
       const full = yield* eventually("a preview knows that the class is full", preview("sim-small"), ({ placement }) => placement.message !== null)
       assert.strictEqual(
         full.placement.message,
-        "A deployment would wait for GPUs of class sim-small (0 of 4 free). Class sim-large has 4 free and fits: deploy with host_class [sim-small, sim-large] or any."
+        "A deployment would wait for GPUs of class sim-small (0 of 4 free). Host class sim-large has 4 free GPUs, and the model fits there. To use this class, deploy with `host_class: [sim-small, sim-large]` or `host_class: any`."
       )
       const either = ["sim-small", "sim-large"]
       assert.deepStrictEqual(yield* preview(either), { serving: { host_class: "sim-large" }, placement: { message: null } })
 
       const waits = yield* caller.deploy({ source, model_name: "waits", serving: { host_class: "sim-small", max_context: 512 } })
       const message =
-        "Waits for 1 GPU of Seatrial-Sim-1GiB: first in the queue. Class sim-small has 0 of 4 GPUs free. Class sim-large has 4 free and fits: cancel this run and deploy with host_class [sim-small, sim-large] or any."
+        "Waits for 1 GPU of Seatrial-Sim-1GiB: first in the queue. Class sim-small has 0 of 4 GPUs free. Host class sim-large has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [sim-small, sim-large]` or `host_class: any`."
       const progress = caller.read(`/v1/deployments/${waits.id}/progress`, DeploymentProgress)
       yield* eventually("the queued run names the other class", progress, (now) => now.message === message)
       const objectOf = (id: string) =>
         Effect.map(patiently(kube.get(ModelDeployment, objectName(Schema.decodeUnknownSync(DeploymentId)(id)), namespace)), Option.getOrUndefined)
       yield* eventually("its object says the same", objectOf(waits.id), (object) => object?.status?.message === message)
       const environment = { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: api_key }
-      assert.include((yield* seatrial(["status", waits.id], environment)).out, "deploy with host_class [sim-small, sim-large] or any")
+      assert.include((yield* seatrial(["status", waits.id], environment)).out, "deploy again with `host_class: [sim-small, sim-large]` or `host_class: any`")
 
       const placed = yield* caller.deploy({ source, model_name: "placed", serving: { host_class: either, max_context: 512 } })
       const detail = yield* caller.finished(placed.id)

@@ -132,7 +132,7 @@ export class Checking {
 
   /** The API has no such member. */
   unknown(name: string): never {
-    return this.#refuse(unknownParameter, "is not a known member of this request", [new CallerName(name)])
+    return this.#refuse(unknownParameter, "is not a known field of this request", [new CallerName(name)])
   }
 
   /** The model does not support this field of the API. */

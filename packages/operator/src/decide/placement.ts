@@ -61,9 +61,9 @@ const otherClass = ({ options, podClass, roomOn, run }: Observation): string => 
   // A class with another store cannot take the same run: its weights would have to be downloaded there first.
   const isOption = sameStore && !isAllowed
   const names = [...open, name]
-  const field = isOption ? `hostClasses to [${names.join(", ")}], or hostClass to any` : `hostClass to ${name}`
-  const choice = isOption ? choiceInWords(names) : `host_class ${name}`
-  return ` ${otherClassInWords(roomOn, run.applied === null ? `cancel this run and deploy with ${choice}` : `set spec.serving.${field}`)}`
+  const field = isOption ? `\`spec.serving.hostClasses: [${names.join(", ")}]\` or \`spec.serving.hostClass: any\`` : `\`spec.serving.hostClass: ${name}\``
+  const choice = isOption ? choiceInWords(names) : `\`host_class: ${name}\``
+  return ` ${otherClassInWords(roomOn, run.applied === null ? `cancel this deployment and deploy again with ${choice}` : `set ${field}`)}`
 }
 
 interface ClassObservation extends Observation {

@@ -4,5 +4,5 @@ import type { Schema } from "effect"
 /** Which field of a specification cannot be read, and why. */
 export const specProblem = ({ issue }: Schema.SchemaError): string => {
   const { message, param } = schemaProblem(issue)
-  return `${param === null ? "spec" : `spec.${param}`}: ${message}`
+  return `${param === null ? "spec" : `spec.${param}`} ${message}`
 }

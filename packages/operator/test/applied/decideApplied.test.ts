@@ -38,7 +38,7 @@ const observed: ObservedApplied = {
   requireFirstPurchase: true
 }
 const run = deploymentId
-const unreadable = { spec: null, unreadable: "spec.serving.maxContext: expected an integer" }
+const unreadable = { spec: null, unreadable: "spec.serving.maxContext must be an integer" }
 
 /** The plain observation with a change. The specification is that of the object. */
 const observe = ({ resource = object(), ...change }: Partial<Omit<ObservedApplied, "resource">> & { readonly resource?: ModelDeployment | null }) => ({
@@ -67,7 +67,7 @@ describe("an applied object", () => {
       Applied.Refuse({
         run,
         reason: "Unreadable",
-        message: "Seatrial cannot read this specification: spec.serving.maxContext: expected an integer. Correct the field, or delete the object."
+        message: "Seatrial cannot read this specification: spec.serving.maxContext must be an integer. Correct the field, or delete the object."
       })
     ],
     ["is retired although its specification cannot be read", { binding, resource: object({ deletionTimestamp: "x" }), ...unreadable }, Applied.Retire()],

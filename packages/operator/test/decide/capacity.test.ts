@@ -50,14 +50,14 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: true } }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class [local, h200] or any."
+      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Host class h200 has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [local, h200]` or `host_class: any`."
     ],
     [
       "another host class that has room for it, with its own weights store",
       observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: false } }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class h200."
+      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Host class h200 has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: h200`."
     ],
     ["the first in the queue", observationOf("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [

@@ -37,7 +37,7 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
   [
     "names another class that has room",
     on("queued", [optionOn("a"), optionOn("b")], { roomOn: { name: "c", freeGpus: 4, sameStore: true } }),
-    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Class c has 4 free and fits: cancel this run and deploy with host_class [a, b, c] or any."
+    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [a, b, c]` or `host_class: any`."
   ],
   [
     "names the fields of the object that someone applied",
@@ -47,12 +47,12 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
       { roomOn: { name: "c", freeGpus: 4, sameStore: true } },
       { applied: { namespace: "n", name: "m", current: null } }
     ),
-    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Class c has 4 free and fits: set spec.serving.hostClasses to [a, b, c], or hostClass to any."
+    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, set `spec.serving.hostClasses: [a, b, c]` or `spec.serving.hostClass: any`."
   ],
   [
     "names a class alone if the run may be placed there already and its weights are in another store",
     on("queued", [optionOn("a"), optionOn("b")], { roomOn: { name: "c", freeGpus: 4, sameStore: false } }, { servingRequest: { host_class: "any" } }),
-    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Class c has 4 free and fits: cancel this run and deploy with host_class c."
+    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: c`."
   ],
   ["continues if its own class was deleted", on("queued", [optionOn("b", free)], { podClass: null }), "provisioning b"],
   [
