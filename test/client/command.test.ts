@@ -144,7 +144,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         assert.match(offline.err, /^Verified: signed by the key [\w-]{43}\. Issued by seatrial to the organization org_\w+\.\n$/)
         assert.deepStrictEqual([fetched.code, fetched.err], [0, offline.err])
         assert.strictEqual(detached.code, 0)
-        assert.match(detached.err, /has the signed content in another format/)
+        assert.match(detached.err, /formatting differs from the signed text/)
         assert.deepStrictEqual([changed.code, changed.out], [3, ""])
         assert.match(changed.err, /NOT VERIFIED \(not_genuine\): /)
         assert.deepStrictEqual([noKeys.code, noKeys.out], [2, ""])

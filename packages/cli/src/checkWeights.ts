@@ -17,18 +17,22 @@ export const checkWeightsCommand = Command.make(
   {
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
-    directory: Flag.String("directory").pipe(Flag.withDescription("Folder with its files")),
-    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list at screening"), Flag.withSchema(Sha256)),
-    adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
-    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
-    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder with its files"), Flag.optional),
+    directory: Flag.String("directory").pipe(Flag.withDescription("Folder with the files")),
+    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list that the screening recorded"), Flag.withSchema(Sha256)),
+    adapterRepo: Flag.String("adapter-repo").pipe(
+      Flag.withDescription("owner/name of a LoRA adapter for these files"),
+      Flag.withSchema(RepoName),
+      Flag.optional
+    ),
+    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Full commit of the adapter"), Flag.withSchema(Commit), Flag.optional),
+    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder with the adapter's files"), Flag.optional),
     adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of its file list at screening"),
+      Flag.withDescription("SHA-256 of the adapter's file list that the screening recorded"),
       Flag.withSchema(Sha256),
       Flag.optional
     ),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
-      Flag.withDescription("recorded: check whether the files have changed since they were verified; full: verify all bytes"),
+      Flag.withDescription("`recorded`: check whether the files have changed since they were verified. `full`: verify all bytes"),
       Flag.withDefault("recorded")
     )
   },
@@ -49,6 +53,6 @@ export const checkWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Checks that a model's files in the weights store are unchanged since the download."),
   Command.withDescription(
-    "Checks that a model's files in the weights store are unchanged since they were downloaded and verified. Engine pods run it in an init container if their host class has no weightsCache. It writes nothing."
+    "Checks that a model's files in the weights store are unchanged since they were downloaded and verified. Engine pods run this command in an init container if their host class has no weightsCache. The command writes nothing."
   )
 )

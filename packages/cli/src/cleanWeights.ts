@@ -60,6 +60,6 @@ export const cleanWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Removes downloaded weights that no model has needed for some time."),
   Command.withDescription(
-    "Removes from a weights store the commits that no model has needed for some time, and the remains of their abandoned downloads. With --verify-days it also verifies the remaining commits. Requires DATABASE_URL and accepts the other database settings. It is safe to run during downloads."
+    "Removes from a weights store the commits that no model has needed for some time, and the remains of their abandoned downloads. With --verify-days, the command also verifies the remaining commits. Requires DATABASE_URL and accepts the other database settings. The command is safe to run during downloads."
   )
 )

@@ -23,20 +23,24 @@ export const copyWeightsCommand = Command.make(
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
     manifest: Flag.String("manifest").pipe(
-      Flag.withDescription("SHA-256 of the file list at screening"),
+      Flag.withDescription("SHA-256 of the file list that the screening recorded"),
       Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
     ),
-    adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
-    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
+    adapterRepo: Flag.String("adapter-repo").pipe(
+      Flag.withDescription("owner/name of a LoRA adapter for these files"),
+      Flag.withSchema(RepoName),
+      Flag.optional
+    ),
+    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Full commit of the adapter"), Flag.withSchema(Commit), Flag.optional),
     adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of its file list at screening"),
+      Flag.withDescription("SHA-256 of the adapter's file list that the screening recorded"),
       Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))),
       Flag.optional
     ),
     from: Flag.String("from").pipe(Flag.withDescription("Folder of the weights store")),
     to: Flag.String("to").pipe(Flag.withDescription("Folder of the copies on the node")),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
-      Flag.withDescription("recorded: check whether the files of an existing copy have changed since they were verified; full: verify all bytes"),
+      Flag.withDescription("`recorded`: check whether the files of an existing copy have changed since they were verified. `full`: verify all bytes"),
       Flag.withDefault("recorded")
     )
   },
@@ -74,6 +78,6 @@ export const copyWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Copies a model's files from the weights store to a node and verifies them."),
   Command.withDescription(
-    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them. Engine pods run it in an init container if their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE lists the other commits that must stay on the node."
+    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them. Engine pods run this command in an init container if their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE lists the other commits that must stay on the node."
   )
 )

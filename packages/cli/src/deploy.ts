@@ -84,8 +84,8 @@ export const deployCommand = Command.make(
     repo: Argument.optional(repo),
     ...serving,
     model: textFlag("model-id", "Redeploy this model, by name or ID, instead of a new one from a repository"),
-    name: textFlag("name", "The model's name (default: the repository's)"),
-    candidate: Flag.Boolean("candidate").pipe(Flag.withDescription("Check the model without serving traffic with it"), Flag.withDefault(false)),
+    name: textFlag("name", "The model's name (default: the name of the repository)"),
+    candidate: Flag.Boolean("candidate").pipe(Flag.withDescription("Verify the revision, but send no traffic to it"), Flag.withDefault(false)),
     key: Flag.String("idempotency-key").pipe(
       Flag.withDescription("Makes retries of this command safe: the same key returns the same deployment"),
       Flag.withSchema(IdempotencyKey),

@@ -9,7 +9,7 @@ const failed = (code: string, text: string, exitCode = 1) => new CommandError({ 
 
 const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
-const retryAdvice = "Deploy it again. If that fails too, check the hub and any proxy in front of it."
+const retryAdvice = "Deploy the model again. If that fails too, check the hub and any proxy in front of it."
 
 /** A commit to download into a folder. */
 interface Wanted {
@@ -35,18 +35,28 @@ export const fetchCommand = Command.make(
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
     directory: Flag.String("directory").pipe(Flag.withDescription("Folder for the files; it appears only when the download is complete")),
-    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list at screening"), Flag.withSchema(Sha256)),
-    adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
-    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
-    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder for its files"), Flag.optional),
+    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list that the screening recorded"), Flag.withSchema(Sha256)),
+    adapterRepo: Flag.String("adapter-repo").pipe(
+      Flag.withDescription("owner/name of a LoRA adapter for these files"),
+      Flag.withSchema(RepoName),
+      Flag.optional
+    ),
+    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Full commit of the adapter"), Flag.withSchema(Commit), Flag.optional),
+    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder for the adapter's files"), Flag.optional),
     adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of its file list at screening"),
+      Flag.withDescription("SHA-256 of the adapter's file list that the screening recorded"),
       Flag.withSchema(Sha256),
       Flag.optional
     ),
-    adapterHash: Flag.String("adapter-hash").pipe(Flag.withDescription("Hash of its tensors and scales at screening"), Flag.withSchema(Sha256), Flag.optional),
+    adapterHash: Flag.String("adapter-hash").pipe(
+      Flag.withDescription("Hash of the adapter's tensors and scales that the screening recorded"),
+      Flag.withSchema(Sha256),
+      Flag.optional
+    ),
     tokenSharedBy: Flag.String("token-shared-by").pipe(
-      Flag.withDescription("Slug of the organization that shares the hub token with its applied objects. Default: the token belongs to the caller"),
+      Flag.withDescription(
+        "Slug of the organization that shares this hub token, for a ModelDeployment applied with kubectl. Default: the token is the API caller's own"
+      ),
       Flag.optional
     )
   },
@@ -90,4 +100,7 @@ export const fetchCommand = Command.make(
         WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${retryAdvice}`, 3)
       })
   )
-).pipe(Command.withDescription("Downloads and verifies a model's files at a pinned commit. Download Jobs of the operator run it."), Command.provide(Hub.layer))
+).pipe(
+  Command.withDescription("Downloads and verifies a model's files at a pinned commit. Download Jobs of the operator run this command."),
+  Command.provide(Hub.layer)
+)

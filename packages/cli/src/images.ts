@@ -43,6 +43,6 @@ export const imagesCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Lists the images and digests that Kubernetes manifests name, for a mirror."),
   Command.withDescription(
-    "Lists the images that Kubernetes manifests name, with digests if the manifests have them. Use it to fill the registry of an installation without internet access. It reads what `helm template` prints (programs, Jobs, the download image), HostClass objects (images of engines), and what `kubectl get pods,hostclasses,modeldeployments -o yaml` prints (digests that ran and passed a trial). It contacts neither a cluster nor a registry."
+    "Lists the container images that Kubernetes manifests name, with digests if the manifests have them. Use the list to fill the registry of an installation without internet access. The command reads the output of `helm template`, HostClass objects, and the output of `kubectl get pods,hostclasses,modeldeployments -o yaml`, which has the digests that ran and passed a trial. It contacts neither a cluster nor a registry."
   )
 )

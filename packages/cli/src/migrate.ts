@@ -36,7 +36,7 @@ export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<reado
       if (requireRoles && !(yield* Effect.catchCause(hasRoles, (cause) => Effect.fail(storeFailure(cause))))) {
         return yield* new CommandError({
           message:
-            "The roles seatrial_server, seatrial_gateway, seatrial_operator and seatrial_admin are missing. Create them (CREATE ROLE ... NOLOGIN) and grant them to this login, or give it CREATEROLE; then run this again.",
+            "The roles seatrial_server, seatrial_gateway, seatrial_operator and seatrial_admin are missing. Create these roles (CREATE ROLE ... NOLOGIN) and grant them to this login, or give the login CREATEROLE. Then run this command again.",
           exitCode: 1
         })
       }

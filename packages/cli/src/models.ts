@@ -71,7 +71,7 @@ const enable = Command.make(
     yield* withCommandErrors(api.models.enable(model))
     yield* printRecord(json, { model, enabled: true })
   })
-).pipe(Command.withDescription("Puts a disabled model back into service. It serves when its engine is ready."))
+).pipe(Command.withDescription("Puts a disabled model back into service. The model serves when its engine is ready."))
 
 const remove = Command.make(
   "delete",

@@ -15,10 +15,14 @@ const commonSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
   { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
   { name: "DATABASE_READ_POOL_SIZE", description: "Additional connections for reading requests, opened when needed", default: 8 },
-  { name: "DATABASE_STATEMENT_TIMEOUT", description: "Timeout of all other statements", default: "30 seconds" },
+  {
+    name: "DATABASE_STATEMENT_TIMEOUT",
+    description: "Timeout of a statement; migrations may take longer, and statements for reading requests end after 5 seconds",
+    default: "30 seconds"
+  },
   {
     name: "DATABASE_MIGRATE",
-    description: "Whether the program migrates the database at startup; if false, it waits until `seatrial migrate` has done so",
+    description: "Whether the program migrates the database at startup; if false, it waits until `seatrial migrate` has run",
     default: "true"
   },
   { name: "DATABASE_WAIT", description: "How long the program waits at startup for a Postgres that does not answer yet", default: "0" },

@@ -131,7 +131,9 @@ const makeVerify = <E, E2>(layerKeyed: Layer.Layer<SeatrialClient, E>, layerPubl
       const { issuer, kid, organization, receipt, verbatim } = verified
       const issued =
         issuer === null ? "" : ` Issued by ${escapeUnsafe(issuer)}${organization === null ? "" : ` to the organization ${escapeUnsafe(organization)}`}.`
-      yield* Console.error(`Verified: signed by the key ${kid}.${issued}${verbatim ? "" : " The file has the signed content in another format."}${comparison}`)
+      yield* Console.error(
+        `Verified: signed by the key ${kid}.${issued}${verbatim ? "" : " The file's formatting differs from the signed text, but the content is the same."}${comparison}`
+      )
       yield* printRecord(json, receipt)
     })
   ).pipe(

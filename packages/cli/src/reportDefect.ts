@@ -13,7 +13,9 @@ const reasonOf = (defect: unknown): string => {
 }
 
 const advice = (defect: unknown): string =>
-  SqlError.isSqlError(defect) ? "Check that Postgres answers at DATABASE_URL, then run the command again. Changes are atomic." : "This is a bug in the command."
+  SqlError.isSqlError(defect)
+    ? "Check that Postgres answers at DATABASE_URL, then run the command again. Each command makes its change completely or not at all."
+    : "This is a bug in the command."
 
 /** Reports an unexpected failure, such as a lost connection to Postgres, in a sentence instead of a stack trace. Exits with code 1. */
 export const reportDefect = (defect: unknown) =>

@@ -140,7 +140,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       serverCommand,
       operatorCommand,
       gatewayCommand,
-      await lazily(args, "fetch", "Downloads and verifies a model's files. Download Jobs run it.", () =>
+      await lazily(args, "fetch", "Downloads and verifies a model's files. Download Jobs run this command.", () =>
         import("./fetch.ts").then(({ fetchCommand }) => fetchCommand)
       ),
       await lazily(args, "copy-weights", "Copies a model's files from the weights store to a node and verifies them.", () =>

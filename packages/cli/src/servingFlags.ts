@@ -33,7 +33,7 @@ export const servingFlags = {
     Flag.optional
   ),
   engineFlags: Flag.String("engine-flag").pipe(
-    Flag.withDescription("A flag of the engine, as name=value; the value is JSON, otherwise text. Can be repeated"),
+    Flag.withDescription("A flag of the engine, as name=value. A value that is not valid JSON is text. Can be repeated"),
     Flag.atLeast(0)
   )
 }

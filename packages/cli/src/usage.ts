@@ -60,5 +60,7 @@ export const usageSumsCommand = Command.make(
     yield* printRows(json, rows.flat())
   })
 ).pipe(
-  Command.withDescription("Exact tokens, cost and GPU time of ended requests by organization, model, key and day (UTC). For operators: reads the database.")
+  Command.withDescription(
+    "Exact tokens and cost of ended requests, and GPU time of deployments, by organization, model, key and day (UTC). Reads the database."
+  )
 )

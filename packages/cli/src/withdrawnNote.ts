@@ -7,7 +7,7 @@ export const withdrawnNote = ({ checks, id }: Pick<DeploymentDetail, "checks" | 
   if (failed.length === 0) return undefined
   const width = Math.max(...failed.map(({ name }) => name.length))
   return [
-    "Not served, because the trial did not confirm that it works:",
+    "The trial did not confirm these capabilities, so they are not served:",
     ...failed.map(({ detail = "", name }) => `  ${name.padEnd(width)}  ${detail}`.trimEnd()),
     `\`seatrial status ${id}\` shows every check, docs/reference/trial-checks.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
   ]

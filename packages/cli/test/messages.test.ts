@@ -38,7 +38,7 @@ describe("an activated run", () => {
 
   it("lists the capabilities that its trial withdrew, with the reason", () =>
     assert.deepStrictEqual(withdrawnNote({ id, checks: [answered, failed, suite] })?.split("\n"), [
-      "Not served, because the trial did not confirm that it works:",
+      "The trial did not confirm these capabilities, so they are not served:",
       "  tool_strict  2 of 6 answers",
       `\`seatrial status ${id}\` shows every check, docs/reference/trial-checks.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
     ]))

@@ -104,7 +104,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
       })
     ).pipe(
       Command.withDescription(
-        "Encrypts all tokens again with the first key of SEATRIAL_ENCRYPTION_KEY. Earlier keys follow it, separated by commas. Can be repeated at any time."
+        "Encrypts all tokens again with the first key of SEATRIAL_ENCRYPTION_KEY. The setting can also hold earlier keys, separated by commas. You can repeat this command at any time."
       )
     )
   ])

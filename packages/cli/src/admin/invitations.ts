@@ -27,7 +27,7 @@ export const invitationsCommand = Command.make("invitations").pipe(
         email,
         role: roleFlag.pipe(Flag.withDefault("member")),
         days: Flag.Int("expires-in-days").pipe(
-          Flag.withDescription("Days until it expires, 1 to 30"),
+          Flag.withDescription("Days until the invitation expires, 1 to 30"),
           Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 30 }))),
           Flag.withDefault(7)
         ),

@@ -76,7 +76,7 @@ export const keysCommand = Command.make("keys").pipe(
         name: Flag.String("name").pipe(Flag.withDescription("Purpose of the key"), Flag.withSchema(PlainText), Flag.withDefault("key")),
         scopes: scopeList,
         days: Flag.Int("expires-in-days").pipe(
-          Flag.withDescription("Days until it expires (default: never)"),
+          Flag.withDescription("Days until the key expires (default: never)"),
           Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 36_500 }))),
           Flag.optional
         ),
@@ -155,6 +155,6 @@ export const keysCommand = Command.make("keys").pipe(
         const key = yield* orNotFound(yield* apiKeys.revoke(owner.id, id), org, id, true)
         yield* printRecord(json, { id: key.id, revoked_at: key.revokedAt })
       })
-    ).pipe(Command.withDescription("Revokes a key. It takes effect on every server within a second."))
+    ).pipe(Command.withDescription("Revokes a key. The change takes effect on every server within a second."))
   ])
 )

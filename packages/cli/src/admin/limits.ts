@@ -17,13 +17,13 @@ const view = (org: string, { dayLimitMicros, gpuLimit, monthLimitMicros, prepaid
 })
 
 const gpus = Flag.String("gpus").pipe(
-  Flag.withDescription("Maximum number of GPUs that the organization's runs may hold, or none for no limit"),
+  Flag.withDescription("Maximum number of GPUs that the organization may hold, or `none` for no limit"),
   Flag.withSchema(Schema.String.check(Schema.isPattern(/^(none|\d{1,6})$/u, { message: "Expected a number of GPUs, 0 to 999999, or none" }))),
   Flag.optional
 )
 const spendFlag = (period: "day" | "month") =>
   Flag.String(period).pipe(
-    Flag.withDescription(`Maximum spend in micro-dollars per UTC ${period}, or none for no limit`),
+    Flag.withDescription(`Maximum spend in micro-dollars per UTC ${period}, or \`none\` for no limit`),
     Flag.withSchema(Schema.String.check(Schema.isPattern(/^(none|\d{1,18})$/u, { message: "Expected whole micro-dollars, 0 or more, or none" }))),
     Flag.optional
   )
@@ -113,7 +113,7 @@ export const billingCommand = Command.make("billing").pipe(
         const { id } = yield* organization(org)
         yield* printRecord(json, view(org, yield* billing.setPrepaid(id, mode === "prepaid")))
       })
-    ).pipe(Command.withDescription("Sets the billing mode: prepaid limits spending to the balance; invoiced (the default) does not.")),
+    ).pipe(Command.withDescription("Sets the billing mode. `prepaid` limits spending to the balance. `invoiced` (the default) does not.")),
     Command.make(
       "suspend",
       { org, yes, json },

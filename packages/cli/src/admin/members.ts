@@ -65,11 +65,11 @@ export const membersCommand = Command.make("members").pipe(
         const members = yield* Members
         const owner = yield* organization(org)
         const { id } = yield* user(owner, email)
-        yield* confirm(yes, `${email} will be removed from ${org}. All keys of ${email} in it are revoked permanently, and the hub token is deleted.`)
+        yield* confirm(yes, `${email} will be removed from ${org}. All keys of ${email} in ${org} are revoked permanently, and the hub token is deleted.`)
         const removed = yield* members.remove(owner.id, id).pipe(Effect.catchTag("LastOwner", () => lastOwner(org, email)))
         if (Option.isNone(removed)) return yield* notMember(org, email)
         yield* printRecord(json, { id, email, revoked_keys: removed.value })
       })
-    ).pipe(Command.withDescription("Removes a member and revokes the member's keys. It takes effect on every server within a second."))
+    ).pipe(Command.withDescription("Removes a member and revokes the member's keys. The change takes effect on every server within a second."))
   ])
 )

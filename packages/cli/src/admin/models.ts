@@ -78,7 +78,7 @@ export const showModel = Command.make(
     const figures = Option.getOrNull(yield* models.figures(orgId, row.id))
     yield* printRecord(json, { ...row, ...(figures === null ? {} : measurementsOf(figures, json)) })
   })
-).pipe(Command.withDescription("Shows a model with the rates of its serving revision and the accuracy of its memory estimate. Reads the database."))
+).pipe(Command.withDescription("Shows a model with the prices of its serving revision and the accuracy of its memory estimate. Reads the database."))
 
 export const modelsCommand = Command.make("models").pipe(
   Command.withDescription("Models: whether they serve, and who may call them."),
@@ -155,7 +155,7 @@ export const modelsCommand = Command.make("models").pipe(
         )
         yield* printRecord(json, { ...published })
       })
-    ).pipe(Command.withDescription("Publishes a model in the public catalog at these rates, or changes the rates of a published model.")),
+    ).pipe(Command.withDescription("Publishes a model in the public catalog at these prices, or changes the prices of a published model.")),
     Command.make(
       "unpublish",
       { org, model: modelArgument, yes, json },
@@ -166,6 +166,6 @@ export const modelsCommand = Command.make("models").pipe(
         const withdrawn = yield* models.unpublish(orgId, model.id).pipe(Effect.catchTag("ModelNotFound", () => notFound(org, name)))
         yield* printRecord(json, { ...withdrawn })
       })
-    ).pipe(Command.withDescription("Removes a model from the public catalog. Its organization keeps it, without rates."))
+    ).pipe(Command.withDescription("Removes a model from the public catalog. The organization keeps the model, without prices."))
   ])
 )

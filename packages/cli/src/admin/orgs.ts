@@ -68,13 +68,15 @@ export const orgsCommand = Command.make("orgs").pipe(
         yield* organizations.rename(id, name)
         yield* printRecord(json, view(yield* organization(slug)))
       })
-    ).pipe(Command.withDescription("Changes an organization's full name. The slug cannot be changed, because it is part of the names of its models.")),
+    ).pipe(
+      Command.withDescription("Changes an organization's full name. The slug cannot be changed, because it is part of the names of the organization's models.")
+    ),
     Command.make(
       "suspend",
       { slug, yes, json },
       Effect.fn(function* ({ json, slug, yes }) {
         yield* organization(slug)
-        yield* confirm(yes, `All keys of ${slug} will stop working until it is resumed.`)
+        yield* confirm(yes, `All keys of ${slug} will stop working until you resume the organization.`)
         yield* printRecord(json, yield* setStatus(slug, "suspended"))
       })
     ).pipe(Command.withDescription("Suspends an organization: every server refuses its keys with 401 within a second.")),

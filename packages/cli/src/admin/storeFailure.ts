@@ -13,5 +13,5 @@ export const storeFailure = (cause: Cause.Cause<unknown>): CommandError => {
   const error = Cause.squash(cause)
   if (error instanceof CommandError) return error
   const reason = error instanceof Error ? error.message : String(error)
-  return new CommandError({ message: `Postgres cannot be used: ${reason}. Check that it answers at DATABASE_URL, then run this again.` })
+  return new CommandError({ message: `Postgres cannot be used: ${reason}. Check that it answers at DATABASE_URL, then run this command again.` })
 }

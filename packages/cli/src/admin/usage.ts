@@ -34,6 +34,6 @@ export const usageCommand = Command.make("usage").pipe(
           }))
         )
       })
-    ).pipe(Command.withDescription("GPU time and cost of each deployment and day (UTC). GPUs that are still held count until the operator's last update."))
+    ).pipe(Command.withDescription("GPU time and cost of each deployment and day (UTC). For GPUs in use, the time up to the operator's last update counts."))
   ])
 )
