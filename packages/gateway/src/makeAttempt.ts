@@ -42,8 +42,8 @@ export interface AttemptOptions {
 
 /** One attempt to get an answer from one engine. `retry` is set in its result if another attempt is allowed. */
 export const makeAttempt = (options: AttemptOptions) => {
-  const { abortedOutcome, config, engine, incompleteOutcome } = options
-  const relayStream = makeRelayStream(config, makeRelayedOutcome(incompleteOutcome, abortedOutcome))
+  const { abortedOutcome, config, engine, incompleteOutcome, largeBodies } = options
+  const relayStream = makeRelayStream(config, largeBodies, makeRelayedOutcome(incompleteOutcome, abortedOutcome))
   const readAnswer = makeReadAnswer(options)
 
   /** The engine sent no response head in time. An engine that does not stream sends it when its answer is complete. */

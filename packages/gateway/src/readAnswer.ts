@@ -77,7 +77,7 @@ export const makeReadAnswer = ({ abortedOutcome, config, incompleteOutcome, larg
 
   const readLarge = Effect.fnUntraced(function* (work: Work, bytes: Buffer, requestAbort: RequestAbort) {
     const readAt = performance.now()
-    const parsed = yield* Effect.result(largeBodies.readAnswer(bytes, { format: formatOf(work), orgId: work.admitted.caller.orgId, requestAbort }))
+    const parsed = yield* Effect.result(largeBodies.readAnswer(bytes, formatOf(work), { orgId: work.admitted.caller.orgId, requestAbort }))
     return parsed._tag === "Success" ? outcomeOf(work, parsed.success, readAt) : yield* unparsedOutcome(work, parsed.failure, readAt)
   })
 

@@ -1,11 +1,13 @@
-import { Effect } from "effect"
-import type { Frame, StreamReader } from "./dialects/Dialect.ts"
+import { Effect, Exit } from "effect"
+import type { Frame, ReadFrame, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
 import type { RequestAbort, Signal } from "./RequestAbort.ts"
 import type { Pulse } from "./routing/EngineState.ts"
+import { largeBody } from "./vocabulary/LargeBodies.ts"
+import type { LargeBodyUnread } from "./vocabulary/LargeBodyLane.ts"
 
 /** How an engine's stream ended. The terminal frame is sent later, after the record is committed. */
 export type Relayed =
@@ -16,6 +18,8 @@ export type Relayed =
   | { readonly _tag: "Broken"; readonly first: boolean }
   /** A frame is too large. */
   | { readonly _tag: "TooLarge" }
+  /** No process read a large frame. */
+  | { readonly _tag: "Unread"; readonly reason: LargeBodyUnread["reason"] }
   | { readonly _tag: "Silent"; readonly first: boolean }
   /** `signal` was aborted. */
   | { readonly _tag: "Aborted" }
@@ -25,6 +29,8 @@ export interface RelayOptions {
   readonly stream: EventStream
   readonly progress: Progress
   readonly reader: StreamReader
+  /** Reads a frame over 64 KiB in another process, because that would block all other requests. */
+  readonly readLarge: (frame: string) => Effect.Effect<ReadFrame, LargeBodyUnread>
   /** Updated on each sign of life of the engine. */
   readonly pulse: Pulse
   /** Called at the first frame, with its usage if it had one. After it, no other engine gets the request. */
@@ -61,6 +67,10 @@ class StreamRelay {
   #isFirst = true
   /** Whether the caller must read before more is sent. */
   #isWaiting = false
+  /** Whether another process reads a frame. The engine is not read in this time. */
+  #isReading = false
+  /** Stops that. */
+  #stopReading: (() => void) | undefined
   /** The frames of the current chunk for the caller. */
   #out = ""
   #hasContent = false
@@ -92,6 +102,7 @@ class StreamRelay {
   #settle(end: Relayed): void {
     const { answered, progress, requestAbort, signal, stream, upstream } = this.#options
     clearInterval(this.#timer)
+    this.#stopReading?.()
     upstream.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd)
     stream.response.off("drain", this.#onDrain)
     signal.removeEventListener("abort", this.abort)
@@ -111,23 +122,70 @@ class StreamRelay {
   }
 
   #onFrames(frames: ReadonlyArray<string>): void {
-    const { isMetered, pulse, requestAbort } = this.#options
+    this.#onLife()
+    this.#goOn(this.#take(frames))
+  }
+
+  /** The engine gave a sign of life, or what it wrote was read. */
+  #onLife(): void {
     this.#lastFrameAt = performance.now()
-    pulse.at = this.#lastFrameAt
-    const end = this.#take(frames)
+    this.#options.pulse.at = this.#lastFrameAt
+  }
+
+  #goOn(end: Relayed | null): void {
+    const { isMetered, requestAbort } = this.#options
     if (end !== null) this.#settle(end)
     else if (requestAbort.aborted && isMetered()) this.abort()
   }
 
-  /** Sends frames to the caller. Returns how the stream ended, or null if it continues. */
+  /**
+   * Sends frames to the caller. Returns how the stream ended, or null if it continues. After a large frame, the others
+   * wait until it was read.
+   */
   #take(frames: ReadonlyArray<string>): Relayed | null {
     let end: Relayed | null = null
+    let index = 0
     for (const text of frames) {
+      index++
+      if (text.length > largeBody) {
+        this.#readElsewhere(text, frames.slice(index))
+        break
+      }
       end = this.#takeFrame(this.#options.reader.read(text))
       if (end !== null) break
     }
     this.#send()
     return end
+  }
+
+  #readElsewhere(text: string, others: ReadonlyArray<string>): void {
+    const { readLarge, upstream } = this.#options
+    this.#isReading = true
+    upstream.pause()
+    this.#stopReading = Effect.runCallback(Effect.result(readLarge(text)), {
+      onExit: (exit) => {
+        this.#isReading = false
+        this.#stopReading = undefined
+        if (Exit.hasInterrupts(exit)) return
+        if (Exit.isFailure(exit)) this.#settle({ _tag: "Unread", reason: "lost" })
+        else if (exit.value._tag === "Failure") this.#settle({ _tag: "Unread", reason: exit.value.failure.reason })
+        else this.#onRead(exit.value.success, others)
+      }
+    })
+  }
+
+  #onRead({ ending, frame, state }: ReadFrame, others: ReadonlyArray<string>): void {
+    this.#options.reader.restore(state, ending)
+    this.#onLife()
+    const end = this.#takeFrame(frame) ?? this.#take(others)
+    if (end !== null) this.#send()
+    this.#goOn(end)
+    this.#resume()
+  }
+
+  /** Reads the engine again, unless the caller or another process must read first. */
+  #resume(): void {
+    if (!this.#isWaiting && !this.#isReading) this.#options.upstream.resume()
   }
 
   #takeFrame(frame: Frame): Relayed | null {
@@ -182,7 +240,7 @@ class StreamRelay {
   readonly #onDrain = (): void => {
     this.#isWaiting = false
     this.#lastFrameAt = performance.now()
-    this.#options.upstream.resume()
+    this.#resume()
   }
 
   readonly #onEnd = (): void => {
@@ -198,7 +256,7 @@ class StreamRelay {
   readonly #checkTimes = (): void => {
     const { firstFrameMillis, silenceMillis, streamMillis } = this.#options
     const now = performance.now()
-    const isSilent = !this.#isWaiting && now - this.#lastFrameAt > (this.#isFirst ? firstFrameMillis : silenceMillis)
+    const isSilent = !this.#isWaiting && !this.#isReading && now - this.#lastFrameAt > (this.#isFirst ? firstFrameMillis : silenceMillis)
     if (isSilent || now - this.#startedAt > streamMillis) this.#settle({ _tag: "Silent", first: this.#isFirst })
   }
 }

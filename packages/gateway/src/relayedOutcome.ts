@@ -4,8 +4,9 @@ import { readEngineError } from "./engineError.ts"
 import { handleEngineError } from "./handleEngineError.ts"
 import type { IncompleteOutcome } from "./incompleteOutcome.ts"
 import { failed, type Outcome } from "./Outcome.ts"
-import { engineFailed, engineTimeout } from "./refusals.ts"
+import { engineFailed, engineTimeout, unavailable } from "./refusals.ts"
 import type { Relayed } from "./relay.ts"
+import type { LargeBodyUnread } from "./vocabulary/LargeBodyLane.ts"
 import type { Work } from "./Work.ts"
 
 const noUsageNote = "The engine reported no usage: the output tokens are those that were delivered, the input is unknown."
@@ -51,6 +52,14 @@ export const makeRelayedOutcome = (incompleteOutcome: IncompleteOutcome, aborted
     return progress.contentFrames > 0 ? yield* incompleteOutcome(work, engineFailed, "The engine failed") : failed(engineFailed, "The engine failed.", progress)
   })
 
+  /** No process read a large frame. The engine did not fail. */
+  const unreadFrameOutcome = (work: Work, reason: LargeBodyUnread["reason"]) => {
+    if (reason === "aborted") return abortedOutcome(work)
+    return reason === "memory"
+      ? incompleteOutcome(work, engineFailed, "The process that reads large frames ran out of memory")
+      : incompleteOutcome(work, unavailable, "The process that reads large frames ended")
+  }
+
   return (work: Work, relayed: Relayed) => {
     switch (relayed._tag) {
       case "Aborted":
@@ -60,6 +69,8 @@ export const makeRelayedOutcome = (incompleteOutcome: IncompleteOutcome, aborted
       case "TooLarge":
         // The caller decides how large a frame becomes, for example with log probabilities. The engine did not fail.
         return incompleteOutcome(work, engineFailed, "A frame of the stream exceeded 4 MiB")
+      case "Unread":
+        return unreadFrameOutcome(work, relayed.reason)
       case "Broken":
         return brokenOutcome(work, relayed.first)
       case "Failed":

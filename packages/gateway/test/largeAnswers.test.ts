@@ -148,7 +148,7 @@ describe("an answer of more than 64 KiB that is not streamed", () => {
       const ended: Array<string> = []
       const ends = (name: string) => Effect.onExit(() => Effect.sync(() => void ended.push(name)))
       const answer = (name: string, org: number) =>
-        lanes.readAnswer(bytes, { format, orgId: orgOf(org), requestAbort: new RequestAbort() }).pipe(ends(name), Effect.forkChild({ startImmediately: true }))
+        lanes.readAnswer(bytes, format, { orgId: orgOf(org), requestAbort: new RequestAbort() }).pipe(ends(name), Effect.forkChild({ startImmediately: true }))
       const own = yield* Effect.forEach(["a1", "a2", "a3", "a4"], (name) => answer(name, 1))
       const others = [
         yield* lanes.read(Buffer.from(JSON.stringify(chat)), orgOf(2), new RequestAbort()).pipe(ends("b"), Effect.forkChild({ startImmediately: true })),
@@ -165,7 +165,7 @@ describe("an answer of more than 64 KiB that is not streamed", () => {
       const parsed = (reason: AbortReason) =>
         Effect.gen(function* () {
           const requestAbort = new RequestAbort()
-          const fiber = yield* Effect.forkChild(Effect.result(lanes.readAnswer(bytes, { format, orgId: orgOf(1), requestAbort })), { startImmediately: true })
+          const fiber = yield* Effect.forkChild(Effect.result(lanes.readAnswer(bytes, format, { orgId: orgOf(1), requestAbort })), { startImmediately: true })
           requestAbort.abort(reason)
           const result = yield* Fiber.join(fiber)
           return result._tag === "Failure" ? result.failure.reason : result.success._tag

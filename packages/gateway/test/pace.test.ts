@@ -227,6 +227,7 @@ describe("the data buffered for a caller", () => {
             begun: () => {},
             answered: () => {},
             reader,
+            readLarge: () => Effect.never,
             rename: (text) => text,
             isMetered: () => true,
             requestAbort: signal,

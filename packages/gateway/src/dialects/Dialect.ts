@@ -38,6 +38,17 @@ export interface StreamReader {
   readonly ending: () => string
   /** The frames that end a failed stream of which bytes were sent. */
   readonly failure: (error: Refusal, requestId: string) => string
+  /** What a reader in another process needs to read the next frame, as JSON of at most a few kilobytes. */
+  readonly state: () => string
+  /** Continues after the frame that another reader read. `ending`: that reader's last frame; null before the end. */
+  readonly restore: (state: string, ending: string | null) => void
+}
+
+/** A frame that was read, and the reader's state and last frame after it. `ending` is null unless the stream is done. */
+export interface ReadFrame {
+  readonly frame: Frame
+  readonly state: string
+  readonly ending: string | null
 }
 
 export interface StreamOptions {

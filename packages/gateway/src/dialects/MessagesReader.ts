@@ -15,6 +15,9 @@ const Event = Schema.fromJsonString(
 type Event = typeof Event.Type
 const decodeEvent = Schema.decodeUnknownOption(Event)
 
+const State = Schema.Struct({ finishReason: Schema.NullOr(Schema.String), usage: MessageUsage })
+const decodeState = Schema.decodeUnknownSync(Schema.fromJsonString(State))
+
 const stop = namedEvent("message_stop", '{"type":"message_stop"}')
 const done: Frame = { _tag: "Done", usage: null, finishReason: null }
 /** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
@@ -36,6 +39,16 @@ export class MessagesReader implements StreamReader {
 
   failure(error: Refusal, requestId: string): string {
     return namedEvent("error", messagesError(error, requestId))
+  }
+
+  state(): string {
+    return JSON.stringify({ finishReason: this.#finishReason, usage: this.#usage } satisfies typeof State.Type)
+  }
+
+  restore(state: string): void {
+    const { finishReason, usage } = decodeState(state)
+    this.#finishReason = finishReason
+    this.#usage = usage
   }
 
   read(frame: string): Frame {

@@ -1,4 +1,5 @@
 import { dataFrame, streamEnd } from "@seatrial/domain"
+import { Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, type Frame, fromLatin1, type StreamOptions, type StreamReader, toLatin1 } from "./Dialect.ts"
 import { finishReasonOf } from "./finishReason.ts"
@@ -56,6 +57,10 @@ interface ChunkContents {
 
 const aborted: Frame = { _tag: "Failed", payload: "" }
 
+/** The choices that have begun and ended. */
+const State = Schema.Struct({ begun: Schema.Array(Schema.Int), ended: Schema.Array(Schema.Int) })
+const decodeState = Schema.decodeUnknownSync(Schema.fromJsonString(State))
+
 /**
  * Reads the chunks of a chat or a completion. Usage inside chunks is only for the record. The last chunk, which has
  * nothing but the usage, is sent if the caller asked for it. Comments and all lines other than data are dropped,
@@ -84,6 +89,16 @@ export class OpenAiReader implements StreamReader {
 
   failure(error: Refusal, requestId: string): string {
     return `data: ${toLatin1(openAiError(error, requestId))}\n\n${marker}`
+  }
+
+  state(): string {
+    return JSON.stringify({ begun: [...this.#begun], ended: [...this.#ended] } satisfies typeof State.Type)
+  }
+
+  restore(state: string): void {
+    const { begun, ended } = decodeState(state)
+    for (const index of begun) this.#begun.add(index)
+    for (const index of ended) this.#ended.add(index)
   }
 
   read(frame: string): Frame {

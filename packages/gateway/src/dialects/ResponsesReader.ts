@@ -9,12 +9,19 @@ const decodeEvent = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ type: Schema.String, response: Schema.optionalKey(Members), sequence_number: Schema.optionalKey(Schema.Finite) }))
 )
 const decodeAnswer = Schema.decodeUnknownOption(ResponseEnd)
+
+const State = Schema.Struct({ begun: Schema.NullOr(Members), last: Schema.String })
+const decodeState = Schema.decodeUnknownSync(Schema.fromJsonString(State))
+
+/** Characters of a first response that another process gets. A longer one is not repeated if the stream fails. */
+const maxBegun = 8_192
+
 const done: Frame = { _tag: "Done", usage: null, finishReason: null }
 
 /** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
 const content = /"delta":"[^"]/
 const delta = /^event: response\.[a-z_.]+\.delta\ndata: \{/
-const sequence = /"sequence_number":(\d+)/g
+const sequence = /"sequence_number":\d+/g
 
 const bare = (model: string, requestId: string) => ({
   id: `resp_${requestId}`,
@@ -64,12 +71,24 @@ export class ResponsesReader implements StreamReader {
       output: [],
       usage: null
     }
-    const next = Number([...this.#last.matchAll(sequence)].at(-1)?.[1] ?? -1) + 1
+    const next = Number(/\d+/.exec(lastNumber(this.#last))?.[0] ?? -1) + 1
     const failed = (sequence_number: number) => namedEvent("response.failed", JSON.stringify({ type: "response.failed", sequence_number, response }))
     if (this.#begun !== null) return failed(next)
     // Clients ignore an end event without a preceding `response.created`.
     const created = { type: "response.created", sequence_number: 0, response: bare(this.#options.model, requestId) }
     return namedEvent("response.created", JSON.stringify(created)) + failed(1)
+  }
+
+  state(): string {
+    const begun = JSON.stringify(this.#begun)
+    return JSON.stringify({ begun: begun.length > maxBegun ? null : this.#begun, last: lastNumber(this.#last) } satisfies typeof State.Type)
+  }
+
+  restore(state: string, ending: string | null): void {
+    const { begun, last } = decodeState(state)
+    this.#begun ??= begun
+    this.#last = last
+    this.#ending = ending
   }
 
   read(frame: string): Frame {
@@ -112,6 +131,9 @@ export class ResponsesReader implements StreamReader {
     return { _tag: "Done", usage: answer.usage == null ? null : JSON.stringify(answer.usage), finishReason }
   }
 }
+
+/** The member with the last sequence number in the text of an event; empty if it has none. */
+const lastNumber = (text: string): string => [...text.matchAll(sequence)].at(-1)?.[0] ?? ""
 
 /** Reads an event without the response. */
 const readPiece = (type: string, data: string): Frame => {

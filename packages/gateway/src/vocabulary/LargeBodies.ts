@@ -1,13 +1,15 @@
 import type { InferencePath, OrgId } from "@seatrial/domain"
 import { Context, Effect, Layer } from "effect"
 import { abortRefusal } from "../abortRefusal.ts"
+import type { ReadFrame, StreamOptions } from "../dialects/Dialect.ts"
 import type { AnswerFormat, ParsedAnswer } from "../parseAnswer.ts"
 import type { RequestAbort } from "../RequestAbort.ts"
 import { invalidBody, Refusal, unavailable } from "../refusals.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
 import { type LaneOptions, LargeBodyLane, type LargeBodyUnread, type ReceivedBody } from "./LargeBodyLane.ts"
-import { checkedRequestOf, type LargeBodyTask, parsedAnswerOf } from "./largeBody.ts"
+import { type LargeAnswerTask, parsedAnswerOf, readFrameOf } from "./largeAnswer.ts"
+import { checkedRequestOf, type LargeBodyTask } from "./largeBody.ts"
 import type { ParsedBody } from "./parseBody.ts"
 
 /**
@@ -44,6 +46,12 @@ export const LargeBodyOptions = Context.Reference<LaneOptions>("seatrial/LargeBo
 const veryLarge = 1024 * 1024
 
 const unexpected = (task: LargeBodyTask) => Effect.die(new Error(`a process gave the answer of another task than ${task._tag}`))
+
+/** The request that an answer belongs to. */
+interface AnswerOwner {
+  readonly orgId: OrgId
+  readonly requestAbort: RequestAbort
+}
 
 /**
  * Processes large bodies of requests and answers one after the other, round-robin by organization, in two processes: one
@@ -82,14 +90,27 @@ export class LargeBodyLanes {
     )
   }
 
+  #askAnswer(bytes: Buffer, { orgId, requestAbort }: AnswerOwner, task: LargeAnswerTask) {
+    return this.#ask({ id: this.#nextId++, bytes, orgId, requestAbort, outlivesCaller: true }, task)
+  }
+
   /** Parses the answer of an engine, also if its caller leaves: the answer says what the engine computed. */
-  readAnswer(
-    bytes: Buffer,
-    { format, orgId, requestAbort }: { readonly format: AnswerFormat; readonly orgId: OrgId; readonly requestAbort: RequestAbort }
-  ): Effect.Effect<ParsedAnswer, LargeBodyUnread> {
-    const task: LargeBodyTask = { _tag: "ParseAnswer", format }
-    return Effect.flatMap(this.#ask({ id: this.#nextId++, bytes, orgId, requestAbort, outlivesCaller: true }, task), ({ answer, body }) =>
+  readAnswer(bytes: Buffer, format: AnswerFormat, owner: AnswerOwner): Effect.Effect<ParsedAnswer, LargeBodyUnread> {
+    const task: LargeAnswerTask = { _tag: "ParseAnswer", format }
+    return Effect.flatMap(this.#askAnswer(bytes, owner, task), ({ answer, body }) =>
       answer._tag === "ParsedAnswer" || answer._tag === "EngineError" ? Effect.succeed(parsedAnswerOf(answer, body, bytes)) : unexpected(task)
+    )
+  }
+
+  /** Reads a frame of a stream, also if its caller leaves. `state`: that of the stream's reader before it. */
+  readFrame(
+    frame: string,
+    { endpoint, options, state }: { readonly endpoint: InferencePath; readonly options: StreamOptions; readonly state: string },
+    owner: AnswerOwner
+  ): Effect.Effect<ReadFrame, LargeBodyUnread> {
+    const task: LargeAnswerTask = { _tag: "ReadFrame", endpoint, options, state }
+    return Effect.flatMap(this.#askAnswer(Buffer.from(frame, "latin1"), owner, task), ({ answer, body }) =>
+      answer._tag === "ReadFrame" ? Effect.succeed(readFrameOf(answer, body)) : unexpected(task)
     )
   }
 

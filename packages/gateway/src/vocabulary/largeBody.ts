@@ -1,22 +1,18 @@
-import { isAscii, isUtf8 } from "node:buffer"
-import { type InferencePath, Usage } from "@seatrial/domain"
+import { isAscii } from "node:buffer"
+import type { InferencePath } from "@seatrial/domain"
 import { Schema } from "effect"
-import { shortError } from "../engineError.ts"
-import { type AnswerFormat, type ParsedAnswer, parseAnswer } from "../parseAnswer.ts"
 import { Refusal } from "../refusals.ts"
 import { prefixLength, prefixOf } from "../routing/prefixOf.ts"
 import type { Target } from "./Checking.ts"
 import { type CheckedRequest, checkRequest } from "./checkRequest.ts"
 import type { MessageFrame } from "./frames.ts"
+import { answerOf, type LargeAnswerTask, largeAnswerHeads } from "./largeAnswer.ts"
 import { type ParsedBody, parseBody } from "./parseBody.ts"
 
 /** What the process does with a body. */
 export type LargeBodyTask =
   /** Parses the body of a request and holds it for `Check`. */
-  | { readonly _tag: "Parse" }
-  | { readonly _tag: "Check"; readonly endpoint: InferencePath; readonly target: Target }
-  /** Parses the answer of an engine. */
-  | { readonly _tag: "ParseAnswer"; readonly format: AnswerFormat }
+  { readonly _tag: "Parse" } | { readonly _tag: "Check"; readonly endpoint: InferencePath; readonly target: Target } | LargeAnswerTask
 
 /** The head of a question to the process that parses large bodies. */
 export interface LargeBodyQuestion {
@@ -65,16 +61,7 @@ const Answer = Schema.Union([
     ...ErrorText,
     recorded: Schema.optionalKey(Schema.Struct(ErrorText))
   }),
-  /** The body of the frame is that for the caller, unless it is the engine's own. */
-  Schema.TaggedStruct("ParsedAnswer", {
-    isEnginesOwn: Schema.Boolean,
-    answer: Schema.Struct({
-      usage: Schema.NullOr(Schema.Struct({ ...Usage.fields, clipped: Schema.optionalKey(Schema.Literal(true)) })),
-      finished: Schema.Boolean,
-      finishReason: NullableText
-    })
-  }),
-  Schema.TaggedStruct("EngineError", { error: Schema.String })
+  ...largeAnswerHeads
 ])
 export type LargeBodyAnswer = typeof Answer.Type
 
@@ -124,28 +111,16 @@ const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
   return { model, members: { ...(typeof stream === "boolean" ? { stream } : {}), ...beginning } }
 }
 
-/** Parses an answer. Its body is sent back only if the caller gets another one than the engine wrote. */
-const answerFrame = (format: AnswerFormat, bytes: Buffer): MessageFrame => {
-  const text = bytes.toString("utf8")
-  const parsed = parseAnswer(format, text)
-  if (parsed._tag === "Error") return frameOf({ _tag: "EngineError", error: shortError(parsed.error) })
-  const { answer, body } = parsed
-  // Bytes that are not UTF-8 were replaced in the text.
-  const isEnginesOwn = body === text && isUtf8(bytes)
-  return frameOf({ _tag: "ParsedAnswer", isEnginesOwn, answer }, isEnginesOwn ? noBody : Buffer.from(body))
-}
-
-/** The parsed answer of a process. `body`: the bytes of its frame. `own`: the bytes of the engine. */
-export const parsedAnswerOf = (answer: Extract<LargeBodyAnswer, { readonly _tag: "ParsedAnswer" | "EngineError" }>, body: Buffer, own: Buffer): ParsedAnswer =>
-  answer._tag === "EngineError" ? { _tag: "Error", error: answer.error } : { _tag: "Answer", answer: answer.answer, body: answer.isEnginesOwn ? own : body }
-
 /** Answers questions. It holds the last parsed body until the next question. */
 export const makeLargeBodyReader = () => {
   let held: ParsedBody | null = null
   return ({ isHeld, task }: LargeBodyQuestion, bytes: Buffer): MessageFrame => {
     const last = held
     held = null
-    if (task._tag === "ParseAnswer") return answerFrame(task.format, bytes)
+    if (task._tag === "ParseAnswer" || task._tag === "ReadFrame") {
+      const { body, head } = answerOf(task, bytes)
+      return frameOf(head, body)
+    }
     const parsed = isHeld && last !== null ? last : parseBody(bytes)
     if (parsed instanceof Refusal) return refused(parsed)
     if (task._tag === "Parse") {
