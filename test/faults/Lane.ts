@@ -7,7 +7,7 @@ import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
 import { control, HostClassResource } from "@seatrial/operator"
-import { ApiKeys, AppliedResources, Database, GpuHolds, HostClasses, HubConnections, ModelAdmin, Organizations, Runs } from "@seatrial/store"
+import { ApiKeys, AppliedResources, Database, Decisions, GpuHolds, HostClasses, HubConnections, ModelAdmin, Organizations, Runs } from "@seatrial/store"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
@@ -36,7 +36,7 @@ const database = Effect.fnUntraced(function* (prefix: string) {
   return `${inject("postgres")}/${name}`
 })
 
-const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
+const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql, Decisions.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge([Database.layerOperator, Ids.layer])
 )
@@ -124,6 +124,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     pullSecrets: [],
     fetchSeconds: 60,
     keepFinishedDays: 30,
+    keepDecisionDays: 14,
     unpaidGraceSeconds: 3_600,
     caConfigMap: null,
     downloadEnvironment: [],

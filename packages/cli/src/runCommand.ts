@@ -94,6 +94,21 @@ const usage = async () => {
   return usageSumsCommand.pipe(Command.provide(layerStore))
 }
 
+const decisions = async () => {
+  const { Database, Decisions } = await import("@seatrial/store")
+  return Decisions.layerSql.pipe(Layer.provide(Database.layerReader), Layer.provide(layerLocalConfig), withStoreFailure)
+}
+
+const why = async () => {
+  const { makeWhyCommand } = await import("./why.ts")
+  return makeWhyCommand(await decisions())
+}
+
+const upgradePreview = async () => {
+  const { upgradePreviewCommand } = await import("./upgradePreview.ts")
+  return upgradePreviewCommand.pipe(Command.provide(await decisions()))
+}
+
 const cleanWeights = async () => {
   const { Database, NeededWeights } = await import("@seatrial/store")
   const { cleanWeightsCommand } = await import("./cleanWeights.ts")
@@ -134,6 +149,8 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       await lazily(args, "admin", "Administration. Uses the database directly.", admin),
       await lazily(args, "bench", "Benchmarks of models. Reads the database.", bench),
       await lazily(args, "usage", "Tokens, cost and GPU time of all organizations. Reads the database.", usage),
+      await lazily(args, "why", "Shows why the operator acted on a deployment. Reads the database.", why),
+      await lazily(args, "upgrade-preview", "Lists recorded decisions that this version would make differently. Reads the database.", upgradePreview),
       await lazily(args, "images", "Lists the images and digests that Kubernetes manifests name, for a mirror.", () =>
         import("./images.ts").then(({ imagesCommand }) => imagesCommand)
       ),

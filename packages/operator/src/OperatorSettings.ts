@@ -29,6 +29,11 @@ export const operatorSettings = [
     default: 30
   },
   {
+    name: "OPERATOR_KEEP_DECISION_DAYS",
+    description: "Days to keep the records of the operator's decisions, which seatrial why shows. 0 records none and deletes earlier ones",
+    default: 14
+  },
+  {
     name: "OPERATOR_UNPAID_GRACE_SECONDS",
     description:
       "Seconds for which engines continue after the balance of their prepaid organization is used up or its billing is suspended; then they release their GPUs",
@@ -118,6 +123,7 @@ export const OperatorSettings = Config.all({
     Config.withDefault(30),
     Config.map((days) => Math.max(0, days))
   ),
+  keepDecisionDays: count("OPERATOR_KEEP_DECISION_DAYS", 14).pipe(Config.map((days) => Math.max(0, days))),
   unpaidGraceSeconds: count("OPERATOR_UNPAID_GRACE_SECONDS", 3_600).pipe(Config.map((seconds) => Math.max(0, seconds))),
   failedCapability: Config.Literals(["withdraw", "fail"], "OPERATOR_FAILED_CAPABILITY").pipe(Config.withDefault("withdraw" as const)),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),

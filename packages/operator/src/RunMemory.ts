@@ -13,14 +13,16 @@ import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
 import type { Refusal } from "./observation/Refusal.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
 import { RunMap, type RunStore } from "./RunStore.ts"
+import { makeDecisionRecorder, type RecorderOptions } from "./record/DecisionRecorder.ts"
 import { makeWatchdog, type WatchdogOptions } from "./Watchdog.ts"
 import { makeBackground } from "./work/Background.ts"
 
 interface RunMemoryOptions extends WatchdogOptions {
   readonly ledger: GpuLedger
+  readonly recording: RecorderOptions
 }
 
-const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger }: RunMemoryOptions) {
+const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, recording }: RunMemoryOptions) {
   return {
     /** The runs that wait for GPUs, and those that were granted some. */
     pool: makePool(ledger),
@@ -29,6 +31,8 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger }
     background: yield* makeBackground(enqueue),
     /** When each next pass is due. */
     watchdog: yield* makeWatchdog({ enqueue, isScheduled }),
+    /** The last record of what was observed and decided. */
+    decisions: yield* makeDecisionRecorder(recording),
     phases: yield* makePhaseCounts,
     benchmarks: yield* makeBenchmarkGauges,
     // See `GatherMemory`.

@@ -1,6 +1,6 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import { WorkQueue } from "@seatrial/kube"
-import { HostClasses, Runs } from "@seatrial/store"
+import { Decisions, HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
@@ -11,6 +11,7 @@ import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { Reconciler } from "./pass/Reconciler.ts"
 import { makeRunMemory } from "./RunMemory.ts"
 import { reconcile } from "./reconcile.ts"
+import { readBuild } from "./record/readBuild.ts"
 import { classVerdict, openClasses } from "./resources/classVerdict.ts"
 import { enqueueLive, followCluster } from "./triggers.ts"
 import type { StartWork } from "./work/startWork.ts"
@@ -57,7 +58,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()], settings.countAllPods)
   const holds = yield* keepHolds(cluster)
   const enqueueRun = (id: DeploymentId): Effect.Effect<void> => queue.add(id)
-  const memory = yield* makeRunMemory({ enqueue: enqueueRun, isScheduled: (id) => queue.isScheduled(id), ledger: cluster.ledger })
+  const recording = { decisions: yield* Decisions, build: readBuild(), keepDays: settings.keepDecisionDays }
+  const memory = yield* makeRunMemory({ enqueue: enqueueRun, isScheduled: (id) => queue.isScheduled(id), ledger: cluster.ledger, recording })
   const reconciler: Reconciler = {
     cluster,
     memory,

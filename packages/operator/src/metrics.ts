@@ -20,6 +20,16 @@ export const operatorMetrics = {
     unit: "runs",
     meaning: "Runs whose next pass was more than a minute overdue and not queued, by phase. Each was enqueued again. Each indicates a bug in the operator"
   }),
+  decisionsRecorded: counter("seatrial_operator_decisions_recorded_total", {
+    labels: [],
+    unit: "decisions",
+    meaning: "Decisions that were recorded for seatrial why"
+  }),
+  decisionsDropped: counter("seatrial_operator_decisions_dropped_total", {
+    labels: ["reason"],
+    unit: "decisions",
+    meaning: "Decisions that were not recorded, by reason: full (too many waited for Postgres) or refused (by Postgres). The operator's work goes on"
+  }),
   failures: counter("seatrial_operator_failures_total", {
     labels: ["code"],
     unit: "deployments",

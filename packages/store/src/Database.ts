@@ -173,7 +173,9 @@ export const Database = {
   layerMigrated: program({}),
   /** The same for administration, with the administration role if programs have roles. */
   layerAdmin: Layer.unwrap(Effect.map(settings, ({ role }) => (role === undefined ? program({}) : program({ role: roleName("admin") })))),
-  /** The same for the operator. Each of its statements concerns one run, however many runs exist. */
+  /** The pool alone, with the administration role if programs have roles. It migrates nothing, so a newer version may read an older database. */
+  layerReader: Layer.unwrap(Effect.map(settings, ({ role }) => layerWith(role === undefined ? {} : { role: roleName("admin") }))),
+  /** `layerMigrated` for the operator. Each of its statements concerns one run, however many runs exist. */
   layerOperator: program({ byIndex: true }),
   /**
    * The same for the server. If its role is subject to row-level security, each statement is restricted to the

@@ -71,7 +71,20 @@ export interface Decision {
   readonly publicMessage?: string
   /** Unix milliseconds. */
   readonly requeueAt: number | null
+  /** The rule that decided: its names from the outside inward, for example `queued.freeGpus`. Absent inside of a rule. */
+  readonly rule?: string
 }
+
+/** A decision with the name of its rule. */
+export interface NamedDecision extends Decision {
+  readonly rule: string
+}
+
+/** Names the rule that decided. Rules inside of it have already added their names. */
+export const by = (rule: string, decision: Decision): NamedDecision => ({
+  ...decision,
+  rule: decision.rule === undefined ? rule : `${rule}.${decision.rule}`
+})
 
 /** Takes no action. The run waits for what `message` says, at the latest until `requeueAt`. */
 export const wait = (message: string, requeueAt: number | null = null, publicMessage?: string): Decision => ({

@@ -1,6 +1,6 @@
 import type { Observation } from "../observation/Observation.ts"
 import { bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
-import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, fail, wait } from "./Decision.ts"
 import { onceElsewhere } from "./elsewhere.ts"
 import { engineFirst } from "./engineInTrial.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
@@ -51,9 +51,9 @@ const publish = (observation: EngineObservation, url: string, now: number): Deci
  */
 export const activating = (observation: Observation, now: number): Decision => {
   // Only a run that reuses the serving revision gets here with an active revision. Traffic and engine stay as they are.
-  if (observation.run.revision?.status === "active") return act("Its revision already serves.", Action.Activate())
+  if (observation.run.revision?.status === "active") return by("alreadyServes", act("Its revision already serves.", Action.Activate()))
   const first = engineFirst(observation, now, "boot")
   if (first !== null) return first
-  if (!hasPod(observation) || observation.pod.url === null) return wait("Waits for the engine's address.")
-  return firstOf([silentNode, otherAnswers, compareFirst, reached], observation, now) ?? publish(observation, observation.pod.url, now)
+  if (!hasPod(observation) || observation.pod.url === null) return by("noAddress", wait("Waits for the engine's address."))
+  return firstOf({ silentNode, otherAnswers, compareFirst, reached }, observation, now) ?? by("publish", publish(observation, observation.pod.url, now))
 }

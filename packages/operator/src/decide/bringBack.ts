@@ -1,7 +1,7 @@
 import { fetchAgain } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { ObservedFetch } from "../observation/ObservedFetch.ts"
-import { Action, act, type Decision, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, wait } from "./Decision.ts"
 import { replaceFetch, waitForDownload } from "./materializing.ts"
 
 /**
@@ -33,11 +33,19 @@ export const bringBack = (observation: Observation, now: number): Decision | nul
   if (pod === null || failure === null) return null
   const lost = `The engine cannot use its weights: ${failure.text}`
   return ObservedFetch.$match(fetch, {
-    Absent: () => act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch()),
+    Absent: () => by("startDownload", act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())),
     Active: (active) => (active.outdated === true ? replaceFetch : waitForDownload(observation, active, now, `${lost} `)),
-    Leaving: () => wait(`${lost} Waits for an earlier download to end.`),
-    Failed: (failed) => retryDownload(lost, failed, now),
+    Leaving: () => by("downloadLeaving", wait(`${lost} Waits for an earlier download to end.`)),
+    Failed: (failed) => by("downloadFailed", retryDownload(lost, failed, now)),
     Succeeded: () =>
-      act("The weights are available again. Restarts the engine.", Action.RemovePod({ uid: pod.uid, force: false }), Action.NoteWeights(), Action.RemoveFetch())
+      by(
+        "downloaded",
+        act(
+          "The weights are available again. Restarts the engine.",
+          Action.RemovePod({ uid: pod.uid, force: false }),
+          Action.NoteWeights(),
+          Action.RemoveFetch()
+        )
+      )
   })
 }

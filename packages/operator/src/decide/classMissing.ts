@@ -1,5 +1,5 @@
 import type { Observation } from "../observation/Observation.ts"
-import { type Decision, wait } from "./Decision.ts"
+import { by, type Decision, wait } from "./Decision.ts"
 
 /**
  * The host class that was chosen for the run, with its GPUs. A class of the same name with other GPUs is a different
@@ -12,4 +12,4 @@ export const chosenClass = ({ run }: Pick<Observation, "run">): string => {
 
 /** The decision for a run whose host class was deleted. */
 export const classMissing = (observation: Pick<Observation, "run">): Decision =>
-  wait(`Waits for the host class ${chosenClass(observation)}, which does not exist or cannot be read.`)
+  by("classMissing", wait(`Waits for the host class ${chosenClass(observation)}, which does not exist or cannot be read.`))

@@ -3,7 +3,7 @@ import { bootRestarts, copyDeadline, fetchInterval, imageDeadline } from "../lim
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { ObservedCopy, ObservedPod } from "../observation/ObservedPod.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
-import { type Decision, fail, wait } from "./Decision.ts"
+import { by, type Decision, fail, wait } from "./Decision.ts"
 import { describeProgress } from "./describeProgress.ts"
 import { redownloadWeights } from "./materializing.ts"
 
@@ -29,9 +29,12 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
   const bytes = run.revision === null ? 0 : weightsSize(run.revision)
   if (cache === null || cache.claimName !== null || cache.sizeBytes === null || bytes <= cache.sizeBytes) return null
   const allowed = `host class ${podClass?.hostClass.name} allows ${sizeInWords(cache.sizeBytes)} (${cache.sizeBytes} bytes) for the copy on its node (weightsCache.sizeBytes)`
-  return fail(
-    "weights_store_full",
-    `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster administrator to raise that.`
+  return by(
+    "tooLargeToCopy",
+    fail(
+      "weights_store_full",
+      `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster administrator to raise that.`
+    )
   )
 }
 
@@ -80,8 +83,10 @@ export const copying = (observation: Observation, now: number): Decision | null 
   const { pod } = observation
   const copy = pod?.copy ?? null
   if (pod === null || copy === null || copy.done) return null
-  const failed = absentWeights(observation, pod, copy, now) ?? failedCopy(observation, copy, now)
-  if (failed !== null) return failed
+  const absent = absentWeights(observation, pod, copy, now)
+  if (absent !== null) return by("absentWeights", absent)
+  const failed = failedCopy(observation, copy, now)
+  if (failed !== null) return by("failedCopy", failed)
   const description = describeCopy(copy)
   return description === null ? null : awaitCopy(observation, pod, description, now)
 }

@@ -2,7 +2,7 @@ import { endedUnactivated, isFinished, type Phase } from "@seatrial/domain"
 import { admissionInterval, fundingInterval, nodePatience, placeInterval, usedUpInterval } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import { activating } from "./activating.ts"
-import { Action, act, type Decision } from "./Decision.ts"
+import { Action, act, by, type Decision, type NamedDecision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
 import { materializing } from "./materializing.ts"
@@ -68,13 +68,13 @@ const fundingCheck = ({ funding, pod, run }: Observation): number | null => {
 
 const rule = (observation: Observation, now: number): Decision =>
   !isFinished(observation.run.phase) && observation.run.modelDeleted
-    ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null, replaces: false }))
+    ? by("modelDeleted", act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null, replaces: false })))
     : rules[observation.run.phase](observation, now)
 
 /** The rules of the phases. Pure: the same observation and time (Unix milliseconds) give the same decision. */
-export const decide = (gathered: Observation, now: number): Decision => {
+export const decide = (gathered: Observation, now: number): NamedDecision => {
   const observation = withNode(gathered, now)
-  const decision = endRefused(observation, rule(observation, now), now)
+  const decision = by(observation.run.phase, endRefused(observation, rule(observation, now), now))
   const nodeAt = lostAt(observation)
   const check = fundingCheck(observation)
   const times = [

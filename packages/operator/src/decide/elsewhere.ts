@@ -1,6 +1,6 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
 import type { Observation } from "../observation/Observation.ts"
-import { Action, act, type Decision, fail } from "./Decision.ts"
+import { Action, act, by, type Decision, fail } from "./Decision.ts"
 
 /** The code that is recorded for a node with a failed GPU. */
 const gpuFault = "gpu_fault"
@@ -24,7 +24,8 @@ const backToQueue = ({ run }: Observation, code: string, reason: string): Decisi
   const published = run.endpoints.length > 0 && run.engineRun === run.id ? [Action.Publish({ endpoints: [] })] : []
   // The pod is deleted in the queue. The fault is recorded before the phase. After a crash between the two writes it is
   // as recent as the phase, and is recorded again.
-  return act(reason, ...published, Action.NoteNodeFault({ code }), Action.Enter({ to: "queued", reason, failure: null, replaces: false }))
+  const actions = [...published, Action.NoteNodeFault({ code }), Action.Enter({ to: "queued", reason, failure: null, replaces: false })]
+  return by("anotherNode", act(reason, ...actions))
 }
 
 /**
@@ -35,7 +36,7 @@ export const leaveFailedCard = (observation: Observation): Decision => {
   if (observation.run.requeues < maxRequeues) return backToQueue(observation, gpuFault, "A GPU of the engine failed. Another node is tried.")
   const failed = earlier(observation, gpuFault).length + 1
   const fault = failed === 1 ? "A GPU failed while this model ran on it" : `GPUs failed on ${failed} attempts while this model ran on them`
-  return fail("node_fault", `${fault}. The model is not at fault; try again later, or choose another host class.`)
+  return by("failedGpu", fail("node_fault", `${fault}. The model is not at fault; try again later, or choose another host class.`))
 }
 
 /** Tries another node once, if there is one and no fault of this kind was recorded before. Otherwise null. */

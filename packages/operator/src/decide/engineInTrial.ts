@@ -4,7 +4,7 @@ import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { goesOn, type WorkKind } from "../observation/work.ts"
 import { classMissing } from "./classMissing.ts"
 import { copying } from "./copying.ts"
-import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, fail, wait } from "./Decision.ts"
 import { judge, leaveFailedCard } from "./elsewhere.ts"
 import { replaceChanged } from "./engineImage.ts"
 import { endedWithItsNode, moreMemory, sidecarUnready } from "./engineStart.ts"
@@ -78,9 +78,10 @@ const awaitReady = (observation: EngineObservation, now: number, kind: WorkKind)
  * work that needs it.
  */
 export const engineFirst = (observation: Observation, now: number, kind: WorkKind): Decision | null => {
-  if (!hasPod(observation)) return observation.podClass === null ? classMissing(observation) : act("Requests the engine again.", Action.EnsurePod())
-  const stopped = firstOf([evicted, ending, otherImage, crashed], observation, now)
+  if (!hasPod(observation))
+    return observation.podClass === null ? classMissing(observation) : by("createPod", act("Requests the engine again.", Action.EnsurePod()))
+  const stopped = firstOf({ evicted, ending, otherImage, crashed }, observation, now)
   if (stopped !== null) return stopped
   if (observation.pod.ready && observation.pod.url !== null) return null
-  return firstOf([outdated, unplaced, copying, merging], observation, now) ?? awaitReady(observation, now, kind)
+  return firstOf({ outdated, unplaced, copying, merging }, observation, now) ?? by("awaitReady", awaitReady(observation, now, kind))
 }

@@ -4,7 +4,7 @@ import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { classMissing } from "./classMissing.ts"
 import { copying, tooLargeToCopy } from "./copying.ts"
-import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, enter, fail, wait } from "./Decision.ts"
 import { leaveFailedCard } from "./elsewhere.ts"
 import { redownloadWeights } from "./materializing.ts"
 import { merging, preparedAt } from "./merging.ts"
@@ -118,9 +118,10 @@ const awaitContainer = (observation: EngineObservation, now: number): Decision =
 export const provisioning = (observation: Observation, now: number): Decision => {
   if (!hasPod(observation)) {
     if (observation.podClass === null) return classMissing(observation)
-    return tooLargeToCopy(observation) ?? act("Requests a GPU pod.", Action.EnsurePod())
+    return tooLargeToCopy(observation) ?? by("createPod", act("Requests a GPU pod.", Action.EnsurePod()))
   }
-  return firstOf([beingDeleted, evicted, running, outdated, gatedAgain, unschedulable, copying, merging], observation, now) ?? awaitContainer(observation, now)
+  const rules = { beingDeleted, evicted, running, outdated, gatedAgain, unschedulable, copying, merging }
+  return firstOf(rules, observation, now) ?? by("awaitContainer", awaitContainer(observation, now))
 }
 
 /** The reasons that a node reports for containers that it lost when it restarted. */
@@ -175,6 +176,6 @@ const awaitLoaded = (observation: EngineObservation, now: number): Decision => {
 
 /** Waits until the engine reports that it accepts requests. */
 export const booting = (observation: Observation, now: number): Decision => {
-  if (!hasPod(observation)) return requeue(observation, "The engine's pod was deleted before it was ready.")
-  return firstOf([evicted, ending, ready, failedStart], observation, now) ?? awaitLoaded(observation, now)
+  if (!hasPod(observation)) return by("podDeleted", requeue(observation, "The engine's pod was deleted before it was ready."))
+  return firstOf({ evicted, ending, ready, failedStart }, observation, now) ?? by("awaitLoaded", awaitLoaded(observation, now))
 }

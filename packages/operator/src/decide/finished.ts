@@ -3,7 +3,7 @@ import { heldUntil } from "../observation/heldUntil.ts"
 import { countedAs, type Observation } from "../observation/Observation.ts"
 import { describeDifference, withheld } from "./bootCheck.ts"
 import { lostWeights } from "./bringBack.ts"
-import { Action, act, type Decision, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, type NamedDecision, wait } from "./Decision.ts"
 import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
@@ -126,23 +126,27 @@ const forgottenAt = (observation: Observation): number | null => {
   return Math.max(run.endedAt ?? run.phaseSince, shownSince) + keepFinished
 }
 
-const rule = (observation: Observation, now: number): Decision => {
+const rule = (observation: Observation, now: number): NamedDecision => {
   const { run } = observation
-  if (reuses(observation)) return reused(observation, now)
-  if (run.phase !== "activated") return ended(observation)
-  if (run.modelDeleted) return draining(observation, now, "The model was deleted.")
-  if (run.revision?.status === "superseded") return draining(observation, now, "Replaced by a newer revision.")
-  if (run.revision?.status !== "active") return candidate(observation, now)
-  if (run.modelDisabled) return draining(observation, now, "The model is disabled; its weights stay.")
-  if (run.replacedBy !== null) return draining(observation, now, `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`)
+  if (reuses(observation)) return by("engineOfAnotherRun", reused(observation, now))
+  if (run.phase !== "activated") return by("ended", ended(observation))
+  if (run.modelDeleted) return by("modelDeleted", draining(observation, now, "The model was deleted."))
+  if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "Replaced by a newer revision."))
+  if (run.revision?.status !== "active") return by("candidate", candidate(observation, now))
+  if (run.modelDisabled) return by("modelDisabled", draining(observation, now, "The model is disabled; its weights stay."))
+  if (run.replacedBy !== null) {
+    const message = `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`
+    return by("replaced", draining(observation, now, message))
+  }
   const unpaid = releasedUnpaid(observation, now)
   if (unpaid !== null) {
     const decision = draining(observation, now, "")
-    return { ...decision, message: `${unpaid.message} ${decision.message}`.trimEnd(), publicMessage: `${unpaid.publicMessage} ${decision.message}`.trimEnd() }
+    const publicMessage = `${unpaid.publicMessage} ${decision.message}`.trimEnd()
+    return by("funds", { ...decision, message: `${unpaid.message} ${decision.message}`.trimEnd(), publicMessage })
   }
   return isIdle(observation, now)
-    ? draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine.")
-    : held(observation, now)
+    ? by("idle", draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine."))
+    : by("serving", held(observation, now))
 }
 
 /** The serving revision: decides when it may idle, and when its engine hangs. */
@@ -150,7 +154,7 @@ const held = (observation: Observation, now: number): Decision => {
   const hung = hungAt(observation)
   if (hung !== null && now >= hung) {
     const { actions, message } = replaceHung(observation)
-    return act(message, ...withdraw(observation), ...actions)
+    return by("hung", act(message, ...withdraw(observation), ...actions))
   }
   const at = idleAt(observation)
   const times = [hung, at === null ? null : Math.max(at, now + (at > now ? 0 : idleInterval))].flatMap((time) => time ?? [])

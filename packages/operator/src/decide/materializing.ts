@@ -5,7 +5,7 @@ import { countedFrom, type Observation } from "../observation/Observation.ts"
 import { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { classMissing } from "./classMissing.ts"
-import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, fail, wait } from "./Decision.ts"
 import { describeProgress, describeStall } from "./describeProgress.ts"
 import { goTo, placement } from "./placement.ts"
 
@@ -52,24 +52,28 @@ export const describeDownload = (observation: Observation, fetch: ActiveFetch, n
 export const waitForDownload = (observation: Observation, fetch: ActiveFetch, now: number, before = ""): Decision => {
   const message = describeDownload(observation, fetch, now)
   const isBlocked = lastingObstacle(fetch, now) !== null
-  return wait(`${before}${message}`, now + fetchInterval, isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined)
+  const publicMessage = isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined
+  return by("awaitDownload", wait(`${before}${message}`, now + fetchInterval, publicMessage))
 }
 
 /**
  * A download with outdated settings, for example an old address of the hub, may never succeed. A new Job replaces it
  * and continues with the files that it left.
  */
-export const replaceFetch: Decision = act(
-  "The settings of the download have changed since it started. It is restarted and keeps the files that it has.",
-  Action.RemoveFetch()
+export const replaceFetch: Decision = by(
+  "downloadOutdated",
+  act("The settings of the download have changed since it started. It is restarted and keeps the files that it has.", Action.RemoveFetch())
 )
 
 /** Fails the run if the cluster has created no pod for the download for too long: something refuses it. Otherwise null. */
 const refusedPod = (observation: Observation, { obstacle }: ActiveFetch, now: number): Decision | null => {
   if (obstacle?.podMissingSince === undefined || now < countedFrom(observation, obstacle.podMissingSince) + refusalDeadline) return null
-  return fail(
-    "download_failed",
-    `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy may not allow it, or an admission webhook does not answer. The events of its Job name the cause. Ask the cluster administrator to change that, then deploy again.`
+  return by(
+    "downloadRefused",
+    fail(
+      "download_failed",
+      `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy may not allow it, or an admission webhook does not answer. The events of its Job name the cause. Ask the cluster administrator to change that, then deploy again.`
+    )
   )
 }
 
@@ -81,32 +85,39 @@ export const materializing = (observation: Observation, now: number): Decision =
     case "Absent":
       // The host class determines the store of the weights.
       if (observation.podClass === null) return classMissing(observation)
-      if (observation.weights !== null) return goTo(placement(observation))
-      return act(`Starts the download of ${size}.`, Action.EnsureFetch())
+      if (observation.weights !== null) return by("weightsStored", goTo(placement(observation)))
+      return by("startDownload", act(`Starts the download of ${size}.`, Action.EnsureFetch()))
     case "Active":
       return fetch.outdated === true ? replaceFetch : (refusedPod(observation, fetch, now) ?? waitForDownload(observation, fetch, now))
     case "Leaving":
-      return wait("Waits for an earlier download to end.")
+      return by("downloadLeaving", wait("Waits for an earlier download to end."))
     case "Failed":
-      return fail(fetch.failure.code, fetch.failure.text)
+      return by("downloadFailed", fail(fetch.failure.code, fetch.failure.text))
     case "Succeeded":
-      return observation.podClass === null ? classMissing(observation) : goTo(placement(observation), Action.NoteWeights(), Action.RemoveFetch())
+      if (observation.podClass === null) return classMissing(observation)
+      return by("downloaded", goTo(placement(observation), Action.NoteWeights(), Action.RemoveFetch()))
   }
 }
 
 const startRedownload = (observation: Observation): Decision =>
-  act(
-    `The engine did not start. Checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
-    ...(observation.weights === null ? [] : [Action.ForgetWeights()]),
-    Action.EnsureFetch()
+  by(
+    "startDownload",
+    act(
+      `The engine did not start. Checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
+      ...(observation.weights === null ? [] : [Action.ForgetWeights()]),
+      Action.EnsureFetch()
+    )
   )
 
 const restartEngine = ({ pod }: Observation): Decision =>
-  act(
-    "The weights are complete. Starts the engine again.",
-    ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
-    Action.NoteWeights(),
-    Action.RemoveFetch()
+  by(
+    "downloaded",
+    act(
+      "The weights are complete. Starts the engine again.",
+      ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
+      Action.NoteWeights(),
+      Action.RemoveFetch()
+    )
   )
 
 /** Whether this run downloaded its weights itself. */
@@ -123,8 +134,8 @@ export const redownloadWeights = (observation: Observation, now: number): Decisi
   return ObservedFetch.$match(observation.fetch, {
     Absent: () => (lacksClass ? classMissing(observation) : isOwn ? null : startRedownload(observation)),
     Active: (fetch) => waitForDownload(observation, fetch, now),
-    Leaving: () => (isOwn ? null : wait("Waits for an earlier download to end.")),
-    Failed: ({ failure }) => fail(failure.code, failure.text),
+    Leaving: () => (isOwn ? null : by("downloadLeaving", wait("Waits for an earlier download to end."))),
+    Failed: ({ failure }) => by("downloadFailed", fail(failure.code, failure.text)),
     Succeeded: () => (lacksClass ? classMissing(observation) : restartEngine(observation))
   })
 }

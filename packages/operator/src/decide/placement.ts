@@ -3,13 +3,15 @@ import type { ServingPlan } from "@seatrial/store"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import { classMissing } from "./classMissing.ts"
-import { Action, act, type Decision } from "./Decision.ts"
+import { Action, act, by, type Decision } from "./Decision.ts"
 import { waitsForFunds } from "./funding.ts"
 import { describeCandidates } from "./heldCandidates.ts"
 import { canReplace, describePredecessor } from "./replacement.ts"
 
 /** The next phase of a run whose weights are available, and the reason. */
 export interface Placement {
+  /** The name of the rule that decided. */
+  readonly rule: string
   readonly phase: "waiting" | "queued" | "provisioning"
   readonly reason: string
   /** The reason for API callers. Set if `reason` quotes what the cluster reports about its nodes. */
@@ -20,33 +22,35 @@ export interface Placement {
   readonly plan?: ServingPlan
 }
 
-const goes = (phase: Placement["phase"], reason: string): Placement => ({ phase, reason, replaces: false })
+const goes = (rule: string, phase: Placement["phase"], reason: string): Placement => ({ rule, phase, reason, replaces: false })
 const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`
 
-const takesOver = ({ run: { predecessor } }: Observation, because: string): Placement => {
+const takesOver = (rule: string, { run: { predecessor } }: Observation, because: string): Placement => {
   const effect =
     predecessor?.differs === true
       ? "It had no traffic, because its answers differ from the verified ones."
       : "The model is unavailable until the new revision is ready."
-  return { phase: "provisioning", reason: `${because} Stops ${predecessor?.run ?? "its predecessor"} and uses its GPUs. ${effect}`, replaces: true }
+  return { rule, phase: "provisioning", reason: `${because} Stops ${predecessor?.run ?? "its predecessor"} and uses its GPUs. ${effect}`, replaces: true }
 }
 
 /** Why the organization's limit or order holds the run back, or null. */
 const heldBack = (observation: Observation): Placement | null => {
   const { organizationGpus, run } = observation
-  if (run.olderRun !== null) return goes("waiting", `Waits for the older run ${run.olderRun} of this model to end.`)
+  if (run.olderRun !== null) return goes("olderRun", "waiting", `Waits for the older run ${run.olderRun} of this model to end.`)
   const need = run.revision?.estimate.gpu_count ?? 0
   if (run.gpuLimit === null || organizationGpus + need <= run.gpuLimit) return null
   const limit = `its organization's limit of ${count(run.gpuLimit, "GPU")}`
   if (canReplace(observation) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
-    return takesOver(observation, `The organization's limit of ${count(run.gpuLimit, "GPU")} allows only one engine.`)
+    return takesOver("limitOfOneEngine", observation, `The organization's limit of ${count(run.gpuLimit, "GPU")} allows only one engine.`)
   if (need > run.gpuLimit)
     return goes(
+      "limitTooLow",
       "waiting",
       `Waits for an administrator: its engine needs ${count(need, "GPU")}, but its organization may hold only ${run.gpuLimit} at once. Raise the limit with seatrial admin limits set.`
     )
   const held = organizationGpus === 0 ? "holds none" : `uses or has requested ${organizationGpus}`
   return goes(
+    "organizationLimit",
     "waiting",
     `Waits for ${limit}: it needs ${need}, and the organization ${held}.${describePredecessor(observation)}${describeCandidates(observation, true)}`
   )
@@ -81,23 +85,28 @@ const gpusInWords = ({ gpu_count, gpu_pool }: HostClass): string => `${count(gpu
 const isFull = ({ classGpus, podClass: { hostClass, maxGpus } }: ClassObservation): boolean => maxGpus !== null && classGpus + hostClass.gpu_count > maxGpus
 
 const severalNodes: PlacementRule = ({ podClass: { hostClass, nodes } }) =>
-  nodes > 1 ? goes("queued", `Waits for the host class ${hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`) : null
+  nodes > 1
+    ? goes("severalNodes", "queued", `Waits for the host class ${hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`)
+    : null
 
-const kueue: PlacementRule = ({ podClass: { queueName } }) => (queueName === null ? null : goes("queued", `Requests its GPUs from Kueue's queue ${queueName}.`))
+const kueue: PlacementRule = ({ podClass: { queueName } }) =>
+  queueName === null ? null : goes("kueue", "queued", `Requests its GPUs from Kueue's queue ${queueName}.`)
 
 const freeGpus: PlacementRule = ({ ahead, freeSlots, podClass: { hostClass } }) =>
-  freeSlots > ahead ? goes("provisioning", `${gpusInWords(hostClass)} ${hostClass.gpu_count === 1 ? "is" : "are"} free.`) : null
+  freeSlots > ahead ? goes("freeGpus", "provisioning", `${gpusInWords(hostClass)} ${hostClass.gpu_count === 1 ? "is" : "are"} free.`) : null
 
 /** Requests a node, one engine at a time. */
 const newNode: PlacementRule = (observation) => {
   const { ahead, podClass, requestedEngines } = observation
   return podClass.autoscaling && ahead === 0 && requestedEngines === 0 && !isFull(observation)
-    ? goes("provisioning", `Requests a node: none has ${gpusInWords(podClass.hostClass)} free.`)
+    ? goes("newNode", "provisioning", `Requests a node: none has ${gpusInWords(podClass.hostClass)} free.`)
     : null
 }
 
 const gpusOfPredecessor: PlacementRule = (observation) =>
-  canReplace(observation) ? takesOver(observation, `No other GPUs of ${observation.podClass.hostClass.gpu_pool} are free for its engine.`) : null
+  canReplace(observation)
+    ? takesOver("gpusOfPredecessor", observation, `No other GPUs of ${observation.podClass.hostClass.gpu_pool} are free for its engine.`)
+    : null
 
 /** In the order of their precedence. */
 const placementRules: ReadonlyArray<PlacementRule> = [severalNodes, kueue, freeGpus, newNode, gpusOfPredecessor]
@@ -125,16 +134,16 @@ const waitsForGpus = (observation: ClassObservation): Placement => {
   const { ahead, podClass, shortage } = observation
   const gpus = gpusInWords(podClass.hostClass)
   const holders = describeHolders(observation)
-  if (shortage === null) return goes("queued", `Waits for ${gpus}: ${placeInQueue(ahead)}${whyNoSlot(observation)}${holders}`)
+  if (shortage === null) return goes("noFreeGpus", "queued", `Waits for ${gpus}: ${placeInQueue(ahead)}${whyNoSlot(observation)}${holders}`)
   const publicReason = `Waits for ${gpus}: no node of the host class can provide them now.${holders}`
-  return { ...goes("queued", `Waits for ${gpus}: ${shortage}.${holders}`), publicReason }
+  return { ...goes("noNode", "queued", `Waits for ${gpus}: ${shortage}.${holders}`), publicReason }
 }
 
 /** The next phase of a run on its host class: its organization's queue, the queue of the pool, or provisioning. */
 const placementOn = (observation: Observation): Placement => {
   const held = heldBack(observation)
   if (held !== null) return held
-  if (!hasClass(observation)) return goes("queued", classMissing(observation).message)
+  if (!hasClass(observation)) return goes("classMissing", "queued", classMissing(observation).message)
   for (const rule of placementRules) {
     const place = rule(observation)
     if (place !== null) return place
@@ -172,7 +181,9 @@ const waitsForOptions = (observation: Observation, open: ReadonlyArray<ClassOpti
   const place = placeInQueue(leastAhead(observation))
   const publicReason = `Waits for GPUs of class ${classesInWords(names)}: ${place}${describePredecessor(observation)}${describeCandidates(observation)}${otherClass(observation)}`
   const shortages = open.flatMap(({ podClass, shortage }) => (shortage === null ? [] : [` ${podClass.hostClass.name}: ${shortage}.`]))
-  return shortages.length === 0 ? goes("queued", publicReason) : { ...goes("queued", `${publicReason}${shortages.join("")}`), publicReason }
+  return shortages.length === 0
+    ? goes("noFreeGpus", "queued", publicReason)
+    : { ...goes("noNode", "queued", `${publicReason}${shortages.join("")}`), publicReason }
 }
 
 /** Runs that go first on the host class with the fewest such runs. */
@@ -187,7 +198,7 @@ export const leastAhead = ({ ahead, options }: Pick<Observation, "ahead" | "opti
 export const placement = (observation: Observation): Placement => {
   const { options, podClass } = observation
   const unfunded = waitsForFunds(observation)
-  if (unfunded !== null) return { ...goes("waiting", unfunded.message), publicReason: unfunded.publicMessage }
+  if (unfunded !== null) return { ...goes("funds", "waiting", unfunded.message), publicReason: unfunded.publicMessage }
   if (options.length === 0) return placementOn(observation)
   const outcomes = options.map((option) => ({ option, place: placementOn(onOption(observation, option)) }))
   const starts = outcomes.filter(({ place }) => place.phase === "provisioning")
@@ -211,7 +222,8 @@ export const withPreface = (place: Placement, preface: string): Placement => ({
 })
 
 /** Enters the phase that `placement` chose. */
-export const goTo = ({ phase, plan, publicReason, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision => ({
-  ...act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces, ...(plan === undefined ? {} : { plan }) })),
-  ...(publicReason === undefined ? {} : { publicMessage: publicReason })
-})
+export const goTo = ({ phase, plan, publicReason, reason, replaces, rule }: Placement, ...before: ReadonlyArray<Action>): Decision =>
+  by(rule, {
+    ...act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces, ...(plan === undefined ? {} : { plan }) })),
+    ...(publicReason === undefined ? {} : { publicMessage: publicReason })
+  })

@@ -1,9 +1,12 @@
 import { maxQueueWakeUps, placeInterval } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
-import { Action, act, type Decision, enter, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, enter, wait } from "./Decision.ts"
 import { describeCandidates } from "./heldCandidates.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
-import { goTo, leastAhead, placement } from "./placement.ts"
+import { goTo, leastAhead, type Placement, placement } from "./placement.ts"
+
+/** Waits for the reason of the placement. */
+const waitFor = ({ publicReason, reason, rule }: Placement, requeueAt: number | null): Decision => by(rule, wait(reason, requeueAt, publicReason))
 
 /**
  * Deletes a pod that a run without a place must not have, left by a crash between two writes. A pod that the run reuses
@@ -15,31 +18,32 @@ const withoutPod = (observation: Observation, decision: Decision): Decision =>
     : observation.run.engineRun !== observation.run.id &&
         observation.pod.lost === null &&
         (observation.boot?.verdict?.outcome !== "differs" || observation.run.endpoints.length > 0)
-      ? enter("provisioning", "Its engine already exists.")
-      : act("Deletes an engine that was evicted.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null }))
+      ? by("engineExists", enter("provisioning", "Its engine already exists."))
+      : by("strayPod", act("Deletes an engine that was evicted.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null })))
 
 /** The queue within the organization. */
 export const waiting = (observation: Observation): Decision => {
   const place = placement(observation)
-  return withoutPod(observation, place.phase === "waiting" ? wait(place.reason, null, place.publicReason) : goTo(place))
+  return withoutPod(observation, place.phase === "waiting" ? waitFor(place, null) : goTo(place))
 }
 
 /** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
 const admission = (observation: Observation, queue: string): Decision => {
   const { admission, outdated, pod, run } = observation
-  if (pod === null) return act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod())
-  if (pod.lost !== null) return act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true }))
+  if (pod === null) return by("requestQuota", act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod()))
+  if (pod.lost !== null) return by("evicted", act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true })))
   if (outdated) return replaceOutdated(pod)
   // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes
   // times are whole seconds.
   if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
-    return act("Deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false }))
+    return by("previousAttempt", act("Deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false })))
   }
-  if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} admitted the run.`)
+  if (!pod.gated) return by("admitted", enter("provisioning", `Kueue's queue ${queue} admitted the run.`))
   const waits = `Waits in Kueue's queue ${queue}`
   const description = `${waits}${admission === null ? "." : `: ${admission}`}`
   const inTheWay = describeCandidates(observation)
-  return wait(inTheWay === "" || description.endsWith(".") ? `${description}${inTheWay}` : `${description}.${inTheWay}`, null, `${waits}.${inTheWay}`)
+  const message = inTheWay === "" || description.endsWith(".") ? `${description}${inTheWay}` : `${description}.${inTheWay}`
+  return by("awaitQuota", wait(message, null, `${waits}.${inTheWay}`))
 }
 
 /**
@@ -51,7 +55,7 @@ export const queued = (observation: Observation, now: number): Decision => {
   const { options, podClass, run } = observation
   const place = placement({ ...observation, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
   const queue = podClass?.queueName ?? null
-  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined && observation.funding === null) return admission(observation, queue)
+  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined && observation.funding === null) return by("kueue", admission(observation, queue))
   const later = leastAhead(observation) < maxQueueWakeUps ? null : now + placeInterval
-  return withoutPod(observation, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
+  return withoutPod(observation, place.phase === "provisioning" ? goTo(place) : waitFor(place, later))
 }

@@ -2,7 +2,7 @@ import { type FailureCode, isFinished } from "@seatrial/domain"
 import { refusalDeadline, refusalDeadlineOfReplacement } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { Refusal, RefusedKind } from "../observation/Refusal.ts"
-import { type Action, type Decision, fail } from "./Decision.ts"
+import { type Action, by, type Decision, fail } from "./Decision.ts"
 
 /** The action that creates each kind of object, and the failure of a run for which it is refused for too long. */
 const refusedActions: Record<RefusedKind, { readonly tag: Action["_tag"]; readonly code: FailureCode; readonly what: string } | null> = {
@@ -26,9 +26,12 @@ export const endRefused = (observation: Observation, decision: Decision, now: nu
   if (refusal === null || refused === null || isFinished(run.phase) || !decision.actions.some(({ _tag }) => _tag === refused.tag)) return decision
   const deadline = deadlineOf(observation, refusal)
   if (now < deadline) return { ...decision, requeueAt: Math.min(deadline, decision.requeueAt ?? deadline) }
-  return fail(
-    refused.code,
-    `The cluster refused ${refused.what} for ${limitOf(observation) / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy does not allow it, or an admission webhook does not answer. The message is in status.cause of the ModelDeployment. Ask the cluster administrator to change that, then deploy again.`
+  return by(
+    "objectRefused",
+    fail(
+      refused.code,
+      `The cluster refused ${refused.what} for ${limitOf(observation) / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy does not allow it, or an admission webhook does not answer. The message is in status.cause of the ModelDeployment. Ask the cluster administrator to change that, then deploy again.`
+    )
   )
 }
 

@@ -1,5 +1,5 @@
 import type { Observation } from "../observation/Observation.ts"
-import { Action, act, type Decision, enter } from "./Decision.ts"
+import { Action, act, by, type Decision, enter } from "./Decision.ts"
 import { goTo, placement, withPreface } from "./placement.ts"
 
 /** Whether an earlier run created and verified the revision, and owns the engine. */
@@ -14,10 +14,10 @@ export const hasEngine = ({ pod }: Observation): boolean => pod !== null && !pod
  */
 export const reuse = (observation: Observation): Decision => {
   const { pod, run } = observation
-  if (!run.serve) return act("Its revision is already verified. It is not served (serve: false).", Action.Activate())
-  if (run.revision?.status === "active") return enter("activating", "Its revision already serves.")
-  if (hasEngine(observation) && pod?.ready === true) return enter("activating", "Its revision is verified, and its engine is still running.")
-  if (hasEngine(observation)) return enter("provisioning", "Its revision is verified, and its engine starts.")
+  if (!run.serve) return by("notServed", act("Its revision is already verified. It is not served (serve: false).", Action.Activate()))
+  if (run.revision?.status === "active") return by("alreadyServes", enter("activating", "Its revision already serves."))
+  if (hasEngine(observation) && pod?.ready === true) return by("engineReady", enter("activating", "Its revision is verified, and its engine is still running."))
+  if (hasEngine(observation)) return by("engineStarts", enter("provisioning", "Its revision is verified, and its engine starts."))
   const place = placement(observation)
   return goTo(withPreface(place, "Its revision is verified."))
 }

@@ -2,16 +2,16 @@ import type { RunRevision } from "@seatrial/store"
 import { backoff, hubDeadline } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import { endedOf } from "../observation/work.ts"
-import { type Decision, enter, fail, wait } from "./Decision.ts"
+import { by, type Decision, enter, fail, wait } from "./Decision.ts"
 import { goTo, placement, withPreface } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 
 /** The next phase of a run whose facts are recorded. */
 const proceed = (observation: Observation, revision: RunRevision): Decision => {
-  if (reuses(observation)) return reuse(observation)
+  if (reuses(observation)) return by("reuse", reuse(observation))
   const fits = `Commit ${revision.facts.commit.slice(0, 12)} fits ${revision.settings.host_class}`
-  if (observation.weights === null) return enter("materializing", `${fits}.`)
-  return goTo(withPreface(placement(observation), `${fits}, and its weights are available.`))
+  if (observation.weights === null) return by("weightsMissing", enter("materializing", `${fits}.`))
+  return by("weightsStored", goTo(withPreface(placement(observation), `${fits}, and its weights are available.`)))
 }
 
 const failedAttempts = (attempts: number) => `${attempts} ${attempts === 1 ? "attempt" : "attempts"} failed. Retrying.`
@@ -21,11 +21,12 @@ export const screening = (observation: Observation, now: number): Decision => {
   const { run, work } = observation
   if (run.revision !== null) return proceed(observation, run.revision)
   const ended = endedOf(observation, "screening")
-  if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
+  if (ended?.failure) return by("repositoryRefused", fail(ended.failure.code, ended.failure.text))
   const deadline = countedFrom(observation, run.phaseSince) + hubDeadline
-  if (now >= deadline) return fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later.")
+  if (now >= deadline)
+    return by("hubUnavailable", fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later."))
   const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} ${failedAttempts(ended.attempts)}`
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  if (work.running === null && now < next) return wait(message, Math.min(next, deadline))
-  return { ...wait(message, deadline), work: "screening" }
+  if (work.running === null && now < next) return by("retryLater", wait(message, Math.min(next, deadline)))
+  return by("readRepository", { ...wait(message, deadline), work: "screening" })
 }

@@ -6,7 +6,7 @@ import { bootEvents, compareFirst } from "./bootCheck.ts"
 import { bringBack } from "./bringBack.ts"
 import { chosenClass } from "./classMissing.ts"
 import { describeCopy } from "./copying.ts"
-import { Action, act, type Decision } from "./Decision.ts"
+import { Action, act, by, type Decision } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
@@ -89,11 +89,11 @@ const silentNode: Rule = (observation) =>
 const comparison: Rule = (observation, now) => (publication(observation).isPublished ? null : compareFirst(observation, now))
 
 /** Why the engine gets no traffic, in the order of precedence. An engine that is being deleted is not replaced. */
-const replacements: ReadonlyArray<Rule> = [failedCard, outdated, otherImage]
-const obstacles: ReadonlyArray<Rule> = [beingDeleted, bringBack, starting, silentNode, comparison]
+const replacements: Readonly<Record<string, Rule>> = { failedCard, outdated, otherImage }
+const obstacles: Readonly<Record<string, Rule>> = { beingDeleted, bringBack, starting, silentNode, comparison }
 
 const withheldFrom = (observation: EngineObservation, now: number): Decision | null =>
-  evicted(observation, now) ?? (observation.pod.deleting ? null : firstOf(replacements, observation, now)) ?? firstOf(obstacles, observation, now)
+  firstOf({ evicted }, observation, now) ?? (observation.pod.deleting ? null : firstOf(replacements, observation, now)) ?? firstOf(obstacles, observation, now)
 
 const publish = (observation: EngineObservation): ReadonlyArray<Action> => {
   const { name, url } = observation.pod
@@ -104,7 +104,7 @@ const publish = (observation: EngineObservation): ReadonlyArray<Action> => {
 
 /** The serving revision has no engine. */
 const withoutEngine = (observation: Observation): Decision =>
-  observation.podClass === null ? act(classGone(observation)) : act("Starts the engine again.", Action.EnsurePod())
+  observation.podClass === null ? by("classMissing", act(classGone(observation))) : by("createPod", act("Starts the engine again.", Action.EnsurePod()))
 
 /** The serving revision. Its engine exists, and is published exactly while it is ready. */
 export const serving = (observation: Observation, now: number): Decision => {
@@ -113,5 +113,5 @@ export const serving = (observation: Observation, now: number): Decision => {
   if (withheld !== null) return withdrawn(observation, withheld)
   // The image of an old revision may not be recorded yet.
   const { message, ...traffic } = describeTraffic(observation, now)
-  return { ...act(message, ...publish(observation), ...noteImage(observation)), ...traffic }
+  return by("serves", { ...act(message, ...publish(observation), ...noteImage(observation)), ...traffic })
 }

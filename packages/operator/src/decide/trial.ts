@@ -3,7 +3,7 @@ import { backoff, trialAttempts } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { endedOf, goesOn, type WorkEnded, type WorkKind } from "../observation/work.ts"
 import { classMissing } from "./classMissing.ts"
-import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { Action, act, by, type Decision, enter, fail, wait } from "./Decision.ts"
 import { judge, onceElsewhere } from "./elsewhere.ts"
 import { noteImage } from "./engineImage.ts"
 import { engineFirst } from "./engineInTrial.ts"
@@ -35,18 +35,18 @@ const exhausted = (kind: WorkKind, { attempts, byRepository, message }: WorkEnde
 /** Runs one work of the trial while the engine is ready. */
 const run = (kind: WorkKind, observation: Observation, now: number, doing: string): Decision => {
   const ended = endedOf(observation, kind)
-  if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
-  if (ended !== null && ended.attempts >= trialAttempts) return exhausted(kind, ended)
+  if (ended?.failure) return by("workFailed", fail(ended.failure.code, ended.failure.text))
+  if (ended !== null && ended.attempts >= trialAttempts) return by("attemptsExhausted", exhausted(kind, ended))
   const first = engineFirst(observation, now, kind)
   if (first !== null) return first
   // Without the host class the expected values are unknown. Running work has them already.
   if (observation.podClass === null) return { ...classMissing(observation), work: goesOn(observation, kind) }
   // The image is recorded before any result: the result is about this image.
   const noted = noteImage(observation)
-  if (noted.length > 0) return act("Records the image on trial.", ...noted)
+  if (noted.length > 0) return by("noteImage", act("Records the image on trial.", ...noted))
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  if (observation.work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
-  return { ...wait(doing), work: kind }
+  if (observation.work.running === null && now < next) return by("retryLater", wait(`${ended?.message} It is retried.`, next))
+  return by(kind, { ...wait(doing), work: kind })
 }
 
 /**
@@ -58,10 +58,11 @@ const mergedFirst = (observation: Observation, now: number): Decision | null => 
   const isPresent = pod !== null && pod.lost === null && !pod.deleting
   if (isPresent && merged === "wanted" && pod.merge === null) {
     const message = "The merged model's answers were lost, as after a restart of the operator. They are collected again before the adapter is checked."
-    return act(message, Action.RemovePod({ uid: pod.uid, force: false }))
+    return by("mergedAnswersLost", act(message, Action.RemovePod({ uid: pod.uid, force: false })))
   }
   if (merged === "wanted") return run("fidelity", observation, now, "Collects the merged model's answers, to compare the adapter with them.")
-  if (isPresent && pod.merge !== null) return act("The merged model has answered. The adapter replaces it.", Action.RemovePod({ uid: pod.uid, force: false }))
+  if (isPresent && pod.merge !== null)
+    return by("mergedAnswered", act("The merged model has answered. The adapter replaces it.", Action.RemovePod({ uid: pod.uid, force: false })))
   return null
 }
 
@@ -85,15 +86,12 @@ export const checking = (observation: Observation, now: number): Decision => {
   if (report === null) return mergedFirst(observation, now) ?? run("checking", observation, now, "Checks the engine's answers.")
   if (!report.passed) {
     const { code, text } = failedChecks(report)
-    return judge(observation, code, text)
+    return by("checksFailed", judge(observation, code, text))
   }
   const { withdrawn = [] } = report
   const passed = report.checks.filter(({ name, passed }) => passed && name !== "suite").length
-  return enter(
-    "measuring",
-    `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} ${withdrawn.length === 1 ? "capability" : "capabilities"} withdrawn`}.`,
-    ...reportEvents(observation.run.id, report)
-  )
+  const withdrawals = withdrawn.length === 0 ? "" : `, ${withdrawn.length} ${withdrawn.length === 1 ? "capability" : "capabilities"} withdrawn`
+  return by("checksPassed", enter("measuring", `${passed} checks passed${withdrawals}.`, ...reportEvents(observation.run.id, report)))
 }
 
 /**
@@ -112,32 +110,28 @@ export const measuring = (observation: Observation, now: number): Decision => {
   const measured = revision?.measured ?? null
   if (revision === null || measured === null) return run("measuring", observation, now, "Reads the engine's figures.")
   const fault = kvCapacityFault(measured, revision.settings.max_context)
-  if (fault !== null) return fail("kv_capacity", fault)
+  if (fault !== null) return by("cacheTooSmall", fail("kv_capacity", fault))
   const tokens = measured.kv_cache_tokens
-  return enter(
-    "benchmarking",
-    tokens === null ? "The engine's figures were read." : `The KV cache holds ${tokens} tokens.`,
-    ...layoutEvents(observation, measured)
-  )
+  const reason = tokens === null ? "The engine's figures were read." : `The KV cache holds ${tokens} tokens.`
+  return by("measured", enter("benchmarking", reason, ...layoutEvents(observation, measured)))
 }
 
 export const benchmarking = (observation: Observation, now: number): Decision => {
   const benchmark = observation.run.revision?.benchmark ?? null
   if (benchmark === null) return run("benchmarking", observation, now, "Measures speed under load.")
   const fault = benchmarkFault(benchmark)
-  if (fault !== null) return judge(observation, "benchmark_floor", fault)
+  if (fault !== null) return by("belowFloor", judge(observation, "benchmark_floor", fault))
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
   if (benchmark.slow !== undefined && observation.podClass?.hostClass.simulated === false) {
     const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same model and settings`
     const again = onceElsewhere(observation, "node_slow", `The node is slow: ${share}. Another node is tried.`)
-    if (again !== null) return again
+    if (again !== null) return by("slowNode", again)
   }
-  if (!observation.run.serve) return act("Verified. It is not served (serve: false).", Action.Activate())
+  if (!observation.run.serve) return by("notServed", act("Verified. It is not served (serve: false).", Action.Activate()))
   const answered = `${requests} requests answered under load.`
-  return enter(
-    "activating",
+  const reason =
     benchmark.missing === undefined
       ? answered
       : `${answered} Their figures are not valid, but the model is not at fault: benchmark_missing (${benchmark.missing}).`
-  )
+  return by("benchmarked", enter("activating", reason))
 }

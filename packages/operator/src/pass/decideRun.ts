@@ -51,6 +51,7 @@ export const decideRun = Effect.fnUntraced(function* (reconciler: Reconciler, ru
   const observation = gathered.observe()
   const decision = decide(observation, now)
   memory.watchdog.record(run.id, passRecord(observation, decision, now))
+  memory.decisions.record({ run, observation, decision, now })
   const decided: DecidedRun = {
     run,
     gathered,

@@ -1,15 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { DeploymentId } from "@seatrial/domain"
 import { KubeClient, KubeError } from "@seatrial/kube"
-import { Duration, Effect, Option } from "effect"
+import { Decisions } from "@seatrial/store"
+import { Duration, Effect, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { Action, act, by } from "../../src/decide/Decision.ts"
 import { watchCluster } from "../../src/gather/Cluster.ts"
 import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
 import type { Reconciler } from "../../src/pass/Reconciler.ts"
 import { forgetting, makeRunMemory, type RunMemory } from "../../src/RunMemory.ts"
 import { reconcile } from "../../src/reconcile.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
-import { benchmark, deploymentId, otherDeployment, revision, run } from "../observations.ts"
+import { benchmark, deploymentId, observed, otherDeployment, revision, run } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 type StoreName = Exclude<keyof RunMemory, "forget">
@@ -24,6 +26,8 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   followers: ({ followers }, id) => followers.note({ ...run, id, engineRun: engineOf(id), phase: "activated", revision: serving }),
   background: ({ background }, id) => Effect.runSync(background.want(id, { kind: "screening", about: "", with: "" }, Effect.never)),
   watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
+  decisions: ({ decisions }, id) =>
+    decisions.record({ run: { ...run, id }, observation: { ...observed, released: false }, decision: by("test", act("Acts.", Action.EnsurePod())), now: 0 }),
   phases: ({ phases }, id) => Effect.runSync(phases.note(id, "activated", true)),
   benchmarks: ({ benchmarks }, id) => Effect.runSync(benchmarks.note({ ...run, id, revision: serving }, true)),
   blockedSince: ({ blockedSince }, id) => blockedSince.set(id, 0),
@@ -48,7 +52,12 @@ const storesOf = ({ forget: _, ...stores }: RunMemory, id: DeploymentId): Readon
     .flatMap(([name, store]) => (store.remembers(id) ? [name] : []))
     .sort()
 
-const makeMemory = (ledger = makeGpuLedger()) => makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger })
+const recording = {
+  decisions: Decisions.of({ record: () => Effect.void, removeOlder: () => Effect.succeed(0), read: () => Stream.empty }),
+  build: "1",
+  keepDays: 14
+}
+const makeMemory = (ledger = makeGpuLedger()) => makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger, recording })
 
 describe("the memory of runs", () => {
   it.effect("keeps nothing of a forgotten run in any store, and everything of other runs", () =>

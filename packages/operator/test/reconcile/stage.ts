@@ -1,7 +1,7 @@
 import { benchmarkRow, type CheckReport, canEnter, fallsBack, isFinished, kvCapacityRow, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
-import { AppliedResources, GpuHolds, HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
+import { AppliedResources, Decisions, GpuHolds, HostClasses, type NewDecision, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
@@ -29,6 +29,7 @@ const settings = {
   caConfigMap: null,
   downloadEnvironment: [],
   keepFinishedDays: 30,
+  keepDecisionDays: 14,
   unpaidGraceSeconds: 3_600,
   weightsClaim: "weights",
   hubEndpoint: "http://hub"
@@ -53,6 +54,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const changed: Array<Queue.Queue<Run["id"]>> = []
   const changes = Latch.makeUnsafe(false)
   const writes: Array<string> = []
+  const decided: Array<NewDecision> = []
   /** The runs that were read, one for each pass. */
   const reads: Array<Run["id"]> = []
   const published: Array<number> = []
@@ -344,6 +346,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       failing: () => Effect.void,
       recordObservation: Effect.void
     }),
+    Layer.mock(Decisions)({ record: (_, rows) => Effect.sync(() => void decided.push(...rows)), removeOlder: () => Effect.succeed(0) }),
     Layer.mock(Hub)({}),
     FetchHttpClient.layer
   )
@@ -359,6 +362,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   return {
     kube,
     writes,
+    /** The recorded decisions. */
+    decided,
     reads,
     published,
     worked,

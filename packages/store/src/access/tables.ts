@@ -68,6 +68,8 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   applied_resources: { tenant: "org_id", grants: { server: read, operator: all } },
   audit_events: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["INSERT"] } },
   credits: { tenant: "org_id", grants: { server: amounts, gateway: amounts, operator: amounts } },
+  // Only for administrators: an observation names nodes and the use of other organizations.
+  decisions: { tenant: "org_id", grants: { operator: ["SELECT", "INSERT", "DELETE"] } },
   deployment_phases: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
   deployment_progress: { tenant: "org_id", grants: { server: read, operator: all } },
   deployments: { tenant: "org_id", grants: { server: write, gateway: read, operator: write } },

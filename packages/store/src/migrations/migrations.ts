@@ -1,3 +1,4 @@
+import { decisions } from "./0059_decisions.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -25,5 +26,6 @@ export const migrations = {
   "0055_receipt_digests": receiptDigests,
   "0056_quiet_spend_sums": quietSpendSums,
   "0057_placement": placement,
-  "0058_spend_sum_order": spendSumOrder
+  "0058_spend_sum_order": spendSumOrder,
+  "0059_decisions": decisions
 }

@@ -24,7 +24,7 @@ import { Clock, Effect, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName, MillisFromDate, phaseList } from "../columns.ts"
 import { differs } from "./nodeFaults.ts"
-import type { Run } from "./Run.ts"
+import type { Run, ServingPlan } from "./Run.ts"
 
 const unplacedPhases = phaseList(Phase.literals.filter(isUnplaced))
 const weightPhases = phaseList(phasesWith(({ readsWeights }) => readsWeights))
@@ -52,6 +52,14 @@ export const Estimate = Schema.Struct({
 
 /** A plan stores all members, so that the revision gets the complete estimate of screening. */
 const PlannedEstimate = Schema.StructWithRest(Estimate, [Schema.Record(Schema.String, Schema.Unknown)])
+
+const Plan = Schema.Struct({
+  settings: ServingSettings,
+  engineVersion: Schema.String,
+  engineImage: Schema.String,
+  estimate: PlannedEstimate,
+  capabilities: ModelCapabilities
+})
 
 const RunRow = Schema.Struct({
   id: DeploymentId,
@@ -86,15 +94,7 @@ const RunRow = Schema.Struct({
       benchmark: Schema.NullOr(Benchmark)
     })
   ),
-  placements: Schema.Array(
-    Schema.Struct({
-      settings: ServingSettings,
-      engineVersion: Schema.String,
-      engineImage: Schema.String,
-      estimate: PlannedEstimate,
-      capabilities: ModelCapabilities
-    })
-  ),
+  placements: Schema.Array(Plan),
   activeRevisionId: Schema.NullOr(RevisionId),
   modelDeleted: Schema.Boolean,
   modelDisabled: Schema.Boolean,
@@ -133,6 +133,10 @@ const RunRow = Schema.Struct({
   history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) })),
   progress: Schema.NullOr(Schema.Struct({ ...RunProgress.fields, at: Schema.Finite }))
 })
+
+/** A serving option and a run as JSON values, with times in Unix milliseconds. */
+export const PlanState: Schema.Codec<ServingPlan, ServingPlan> = Schema.toType(Plan)
+export const RunState: Schema.Codec<Run, Run> = Schema.toType(RunRow)
 
 /**
  * Maximum age of a request in progress, milliseconds. It exceeds the gateway's limit, and restricts the query to the

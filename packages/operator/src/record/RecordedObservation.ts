@@ -1,0 +1,230 @@
+import { DeploymentId, FailureCode, HostClass } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { PlanState, type Run, RunState } from "@seatrial/store"
+import { Option, Schema } from "effect"
+import type { ClassOption, Observation } from "../observation/Observation.ts"
+import type { ObservedFetch } from "../observation/ObservedFetch.ts"
+import { HostClassSpec } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
+import type { Members } from "./delta.ts"
+
+const { Array: List, Boolean: Flag, Finite, Int, Literal, Literals, NullOr, optionalKey, String: Text, Struct, Tuple } = Schema
+
+type Primitive = string | number | boolean | null | undefined
+/** The type with all of its optional members. */
+type Complete<Value> = Value extends Primitive
+  ? Value
+  : Value extends ReadonlyArray<infer Item>
+    ? ReadonlyArray<Complete<Item>>
+    : { readonly [Name in keyof Value]-?: Complete<Value[Name]> }
+
+/** What is recorded of an observation. */
+type Recordable = Omit<Observation, "bootLog" | "engine" | "firstReadings"> & {
+  /** Read from the engine's log; null if there is no log. */
+  readonly startFailure: { readonly code: FailureCode; readonly text: string } | null
+  readonly firstReadings: ReadonlyArray<readonly [time: number, firstReadAt: number]>
+}
+
+/** The schema, which does not compile if it lacks a member of `Recordable`, also an optional one. */
+const recordAll = <S extends Schema.Constraint>(schema: Complete<S["Type"]> extends Complete<Recordable> ? S : never): S => schema
+
+const NamedFailure = Struct({ code: FailureCode, text: Text })
+const Volume = Struct({ claimName: NullOr(Text), sizeBytes: NullOr(Finite), requestBytes: NullOr(Finite) })
+const { affinity, env, resourceClaims, tolerations } = HostClassSpec.fields
+
+const RecordedClass: Schema.Codec<PodClass, PodClass> = Schema.toType(
+  Struct({
+    hostClass: HostClass,
+    gpuResource: Text,
+    nodeSelector: Schema.Record(Text, Text),
+    tolerations: tolerations.schema,
+    weightsClaim: NullOr(Text),
+    weightsCache: NullOr(
+      Struct({ claimName: NullOr(Text), storageClassName: NullOr(Text), sizeBytes: NullOr(Finite), verify: Literals(["recorded", "full"]) })
+    ),
+    benchmarkSeconds: Finite,
+    bootDeadlineSeconds: Finite,
+    nodes: Int,
+    runtimeClassName: NullOr(Text),
+    cpu: NullOr(Text),
+    memoryBytes: NullOr(Finite),
+    guaranteed: Flag,
+    sharedMemoryBytes: Finite,
+    priorityClassName: NullOr(Text),
+    schedulerName: NullOr(Text),
+    labels: Schema.Record(Text, Text),
+    annotations: Schema.Record(Text, Text),
+    env: env.schema,
+    affinity: affinity.schema,
+    extraResources: Schema.Record(Text, Text),
+    resourceClaims: resourceClaims.schema,
+    scratch: Volume,
+    compileCache: NullOr(Volume),
+    podSecurity: Struct({ runAsRoot: Flag, writableRoot: Flag, addCapabilities: List(Text) }),
+    drainSeconds: Finite,
+    evictable: Flag,
+    rollout: Literals(["surge", "replace"]),
+    queueName: NullOr(Text),
+    autoscaling: Flag,
+    maxGpus: NullOr(Int)
+  })
+)
+
+const Progress = Struct({
+  bytes: Finite,
+  totalBytes: Finite,
+  bytesPerSecond: Finite,
+  secondsLeft: NullOr(Finite),
+  stalledSeconds: NullOr(Finite),
+  waiting: Flag
+})
+
+const Fetch: Schema.Codec<ObservedFetch, ObservedFetch> = Schema.Union([
+  Struct({ _tag: Literal("Absent") }),
+  Struct({
+    _tag: Literal("Active"),
+    obstacle: NullOr(Struct({ message: Text, usualUntil: NullOr(Finite), podMissingSince: optionalKey(Finite) })),
+    progress: NullOr(Progress),
+    outdated: optionalKey(Flag),
+    runsSince: optionalKey(Finite),
+    lastFailure: optionalKey(NamedFailure)
+  }),
+  Struct({ _tag: Literal("Succeeded") }),
+  Struct({ _tag: Literal("Failed"), failure: NamedFailure, endedAt: NullOr(Finite) }),
+  Struct({ _tag: Literal("Leaving") })
+])
+
+const attempts = { running: Flag, done: Flag, endedAt: NullOr(Finite), failures: Int, failure: NullOr(NamedFailure), final: Flag }
+
+const Pod = Struct({
+  name: Text,
+  uid: Text,
+  createdAt: Finite,
+  image: NullOr(Text),
+  imageDigest: NullOr(Text),
+  imagePinned: Flag,
+  madeFrom: NullOr(Text),
+  deleting: Flag,
+  scheduled: Flag,
+  scheduledAt: NullOr(Finite),
+  unschedulable: NullOr(Struct({ since: Finite, message: Text })),
+  gated: Flag,
+  copy: NullOr(Struct({ ...attempts, checks: optionalKey(Flag), absent: optionalKey(Literal(true)), progress: NullOr(Progress) })),
+  merge: NullOr(Struct(attempts)),
+  started: Flag,
+  startedAt: NullOr(Finite),
+  ready: Flag,
+  unreadySidecar: NullOr(Text),
+  readyChangedAt: NullOr(Finite),
+  restarts: Int,
+  lastExit: NullOr(Struct({ code: Int, reason: Text })),
+  blocked: NullOr(Text),
+  lost: NullOr(Text),
+  gpuFault: Flag,
+  nodeDownSince: NullOr(Finite),
+  url: NullOr(Text)
+})
+
+const Boot = Struct({
+  boot: Text,
+  failures: Int,
+  verdict: NullOr(Struct({ outcome: Literals(["same", "drifted", "differs"]), message: Text, failures: Int, at: Finite }))
+})
+
+const Work = Literals(["screening", "fidelity", "checking", "measuring", "benchmarking", "boot"])
+const Ended = Struct({
+  kind: Work,
+  about: Text,
+  attempts: Int,
+  at: Finite,
+  failure: NullOr(NamedFailure),
+  message: Text,
+  byRepository: Flag,
+  isEngineError: optionalKey(Flag)
+})
+
+/** The capacity of a host class, as the run sees it. */
+const capacity = { freeSlots: Int, ahead: Int, requestedEngines: Int, classGpus: Int, shortage: NullOr(Text), nodeGpus: Int, freeGpus: Int, setAside: Flag }
+
+/**
+ * An observation as it is recorded: JSON that this and later versions read. A new field needs a default for earlier
+ * records (`Schema.withDecodingDefaultKey`). Not recorded: the log of an engine (only the cause that its adapter read
+ * from it), values of environment variables, the chat template, and what was recorded about the run's progress.
+ */
+const RecordedObservation = recordAll(
+  Struct({
+    run: RunState,
+    resource: NullOr(Struct({ uid: Text, shownPhase: NullOr(Text) })),
+    shownSince: Finite,
+    keepFinished: NullOr(Finite),
+    podClass: NullOr(RecordedClass),
+    fetch: Fetch,
+    weights: NullOr(Struct({ own: Flag })),
+    pod: NullOr(Pod),
+    boot: NullOr(Boot),
+    merged: Literals(["none", "wanted", "answered"]),
+    blockedSince: NullOr(Finite),
+    refusal: NullOr(Struct({ object: Text, kind: Literals(["pod", "download", "other"]), reason: Text, message: Text, since: Finite })),
+    startFailure: NullOr(NamedFailure),
+    ...capacity,
+    countsAllPods: Flag,
+    options: List(Struct({ ...capacity, plan: PlanState, podClass: RecordedClass })),
+    roomOn: NullOr(Struct({ name: Text, freeGpus: Int, sameStore: Flag })),
+    funding: NullOr(Struct({ why: Literals(["balance", "day", "month", "suspended"]), releaseAt: NullOr(Finite) })),
+    organizationGpus: Int,
+    admission: NullOr(Text),
+    predecessorHolds: Flag,
+    predecessorPlace: NullOr(Text),
+    candidates: List(Struct({ run: DeploymentId, pod: Text, gpus: Int, until: Finite, inPlace: Flag })),
+    elsewhere: Flag,
+    outdated: Flag,
+    budget: Literals(["absent", "intact", "edited"]),
+    work: Struct({ running: NullOr(Work), ended: NullOr(Ended) }),
+    sameStart: Flag,
+    withdrawnAt: NullOr(Finite),
+    firstReadings: List(Tuple([Finite, Finite])),
+    leadingSince: Finite,
+    released: Flag
+  })
+)
+
+const withoutValues = (podClass: PodClass): PodClass =>
+  podClass.env.length === 0 ? podClass : { ...podClass, env: podClass.env.map((variable) => ({ ...variable, value: "" })) }
+
+const withoutTexts = (run: Run): Run => {
+  const { revision } = run
+  const isNamed = revision === null || revision.facts.chat_template === null
+  return {
+    ...run,
+    traceparent: null,
+    progress: null,
+    revision: isNamed ? revision : { ...revision, facts: { ...revision.facts, chat_template: "" } }
+  }
+}
+
+/** What is recorded of an observation. A JSON value, except that absent members may be `undefined`. */
+export const toRecord = ({ bootLog, engine, ...observation }: Observation): Members => ({
+  ...observation,
+  run: withoutTexts(observation.run),
+  podClass: observation.podClass === null ? null : withoutValues(observation.podClass),
+  options: observation.options.map((option): ClassOption => ({ ...option, podClass: withoutValues(option.podClass) })),
+  startFailure: bootLog === null ? null : (engine?.bootFailure(bootLog) ?? null),
+  firstReadings: [...observation.firstReadings]
+})
+
+/** The adapter of the run's engine. It gives the cause that was recorded, because the log was not. */
+const restore = ({ firstReadings, startFailure, ...observation }: typeof RecordedObservation.Type): Observation => {
+  const runtime = observation.run.revision?.settings.runtime
+  const adapter = runtime === undefined ? null : (engineFor(runtime) ?? null)
+  return {
+    ...observation,
+    engine: adapter === null || startFailure === null ? adapter : { ...adapter, bootFailure: () => startFailure },
+    bootLog: startFailure === null ? null : "",
+    firstReadings: new Map(firstReadings)
+  }
+}
+
+const decode = Schema.decodeUnknownOption(RecordedObservation)
+
+/** The observation of a record; none if this version cannot read it. */
+export const fromRecord = (record: unknown): Option.Option<Observation> => Option.map(decode(record), restore)

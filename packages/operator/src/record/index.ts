@@ -1,0 +1,3 @@
+export { deltaOf, type Members } from "./delta.ts"
+export { passesOf, type RecordedPass } from "./history.ts"
+export { RecordedDecision, replay } from "./replay.ts"
