@@ -206,12 +206,12 @@ it.live(
 )
 
 /** Another namespace, and the operator's permissions there. */
-const team = [
-  { apiVersion: "v1", kind: "Namespace", metadata: { name: "team" } },
+const mapped = (name: string) => [
+  { apiVersion: "v1", kind: "Namespace", metadata: { name } },
   {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "Role",
-    metadata: { name: "seatrial-operator", namespace: "team" },
+    metadata: { name: "seatrial-operator", namespace: name },
     rules: [
       { apiGroups: ["seatrial.dev"], resources: ["modeldeployments"], verbs: ["list", "watch", "create", "patch", "delete"] },
       { apiGroups: ["seatrial.dev"], resources: ["modeldeployments/status"], verbs: ["patch"] },
@@ -221,7 +221,7 @@ const team = [
   {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "RoleBinding",
-    metadata: { name: "seatrial-operator", namespace: "team" },
+    metadata: { name: "seatrial-operator", namespace: name },
     roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "seatrial-operator" },
     subjects: [{ kind: "ServiceAccount", name: "seatrial-operator", namespace }]
   }
@@ -237,8 +237,11 @@ it.live(
       const cluster = yield* startRealCluster
       const { command } = cluster
       const { caller, startOperator } = yield* startProduct(cluster)
-      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: team }) })
-      const operator = yield* startOperator({ OPERATOR_ORGANIZATION: "local", OPERATOR_ORGANIZATIONS: "team=local,nowhere=local" })
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], {
+        input: JSON.stringify({ apiVersion: "v1", kind: "List", items: [...mapped("team"), ...mapped("former")] })
+      })
+      const mapping = "team=local,nowhere=local"
+      const operator = yield* startOperator({ OPERATOR_ORGANIZATION: "local", OPERATOR_ORGANIZATIONS: `${mapping},former=local` })
       const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, within]).pipe(Effect.tapError(() => Effect.logError(operator.output())))
       const apply = (name: string, spec: object) =>
         command("kubectl", ["apply", "--validate=strict", within, "-f", "-"], { input: JSON.stringify(modelDeployment(name, spec)) })
@@ -287,6 +290,9 @@ it.live(
       assert.match(cause, /"reason":"(ErrImagePull|ImagePullBackOff)"/)
       assert.include(cause, "nowhere.invalid/engine:1")
 
+      yield* command("kubectl", ["apply", "--validate=strict", "--namespace=former", "-f", "-"], {
+        input: JSON.stringify(modelDeployment("kept", { source, serve: false, serving: { hostClass: "sim-small", maxContext: 288 } }))
+      })
       // Another namespace has only its object; all other objects are in the operator's namespace. A namespace that the operator may not read blocks nothing.
       const abroad = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=team"])
       yield* command("kubectl", ["apply", "--validate=strict", "--namespace=team", "-f", "-"], {
@@ -316,6 +322,15 @@ it.live(
       assert.include(yield* foreign("delete", "mdep", "theirs", `--as=${account}`).pipe(Effect.catch(({ message }) => Effect.succeed(message))), "forbidden")
       // Kubernetes removes the operator's Role from a namespace that is deleted before the operator has removed its finalizer.
       yield* command("kubectl", ["delete", "namespace", "team", "--timeout=300s"])
+
+      // A namespace that is no longer mapped: its objects are not touched until they are deleted, with their namespace for example.
+      const former = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=former"])
+      yield* former("wait", "--for=condition=Activated", "mdep/kept", "--timeout=300s")
+      yield* operator.signal("SIGTERM")
+      yield* operator.exited
+      yield* former("delete", "role/seatrial-operator", "rolebinding/seatrial-operator")
+      const unaware = yield* startOperator({ OPERATOR_ORGANIZATION: "local", OPERATOR_ORGANIZATIONS: mapping })
+      yield* command("kubectl", ["delete", "namespace", "former", "--timeout=300s"]).pipe(Effect.tapError(() => Effect.logError(unaware.output())))
 
       for (const name of ["broken", "elsewhere", "tiny"]) yield* kubectl("delete", "mdep", name, "--timeout=300s")
       const pods = kubectl("get", "pods", "-l", "seatrial.dev/role=engine", "-o", "name")

@@ -10,7 +10,10 @@ export class KubeError extends Data.TaggedError("KubeError")<{
   readonly status?: number
   /** Milliseconds, from `Retry-After`. */
   readonly retryAfter?: number
-  /** The `reason` of the server's Status, for example `AlreadyExists`. Absent if the response was not a Status. */
+  /**
+   * The `reason` of the server's Status, for example `AlreadyExists`; `Timeout` if no response came in time. Absent if
+   * the response was not a Status.
+   */
   readonly statusReason?: string
 }> {}
 

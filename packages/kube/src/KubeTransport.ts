@@ -7,6 +7,8 @@ import { fromAnswer, KubeError } from "./KubeError.ts"
 export interface KubeSettings {
   /** From sending a request to the last byte of its response; for a watch, to the first byte. */
   readonly requestTimeout: Duration.Input
+  /** The same for a request that may create an object: an admission webhook may take 30 seconds. */
+  readonly createTimeout: Duration.Input
   /** Objects per page of a list. For each kind, one page is in memory at once, as text and decoded. */
   readonly pageSize: number
   /** Maximum number of sockets for requests. Further requests wait for a socket within their timeout. */
@@ -24,6 +26,7 @@ export interface KubeSettings {
 
 export const defaultSettings: KubeSettings = {
   requestTimeout: "30 seconds",
+  createTimeout: "40 seconds",
   pageSize: 100,
   connections: 32,
   watches: 64,
@@ -187,24 +190,26 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
   const forRequests = yield* openPool(secure, settings.connections)
   const forWatches = yield* openPool(secure, settings.watches)
 
-  const late = () =>
-    Effect.fail(
-      new KubeError({
-        reason: "Retryable",
-        message: `the API server did not answer within ${Duration.format(Duration.fromInputUnsafe(settings.requestTimeout))}`
-      })
-    )
-  const timed = Effect.timeoutOrElse({ duration: settings.requestTimeout, orElse: late })
+  const within = (duration: Duration.Input) => {
+    const message = `the API server did not answer within ${Duration.format(Duration.fromInputUnsafe(duration))}`
+    return Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new KubeError({ reason: "Retryable", message, statusReason: "Timeout" })) })
+  }
+  const timed = within(settings.requestTimeout)
+  const timedCreate = within(settings.createTimeout)
 
   // Rotated credentials look like wrong ones, so the call is repeated once with fresh credentials before the error
   // counts.
   const withFreshCredentials = <A, R>(call: Effect.Effect<A, KubeError, R>): Effect.Effect<A, KubeError, R> =>
     Effect.catch(call, (error) => (error.status === 401 ? Effect.andThen(connection.forget, call) : Effect.fail(error)))
 
-  const send = (request: KubeRequest) =>
-    withFreshCredentials(timed(Effect.scoped(Effect.flatMap(connect(connection, request, forRequests), readText)))).pipe(
+  const send = (request: KubeRequest) => {
+    const answered = Effect.scoped(Effect.flatMap(connect(connection, request, forRequests), readText))
+    // A server-side apply is a patch.
+    const mayCreate = request.method === "POST" || request.method === "PATCH"
+    return withFreshCredentials(mayCreate ? timedCreate(answered) : timed(answered)).pipe(
       Effect.withSpan("KubeClient.request", { attributes: { method: request.method, path: request.path } })
     )
+  }
   const open = (request: KubeRequest) => withFreshCredentials(timed(connect(connection, request, forWatches)))
   const transport: KubeTransport = { send, open }
   return transport

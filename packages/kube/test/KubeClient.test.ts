@@ -201,6 +201,21 @@ describe("KubeClient", () => {
     )
   )
 
+  it.live("a create waits longer than a read, because a webhook may be slow, and reports a timeout", () =>
+    against(
+      [() => undefined, () => undefined],
+      () =>
+        Effect.gen(function* () {
+          const client = yield* KubeClient
+          const made = { metadata: { name: "a", namespace: "default" } }
+          const [created, applied] = yield* Effect.all([Effect.flip(client.create(Pod, made)), Effect.flip(client.apply(Pod, made))], { concurrency: 2 })
+          for (const { message, reason, statusReason } of [created, applied])
+            assert.deepStrictEqual([reason, statusReason, message], ["Retryable", "Timeout", "the API server did not answer within 50ms"])
+        }),
+      { requestTimeout: "1 milli", createTimeout: "50 millis" }
+    )
+  )
+
   it.live("requests beyond the connection limit wait for a socket, and sockets are reused", () =>
     against(
       [],

@@ -128,6 +128,7 @@ export const followCluster = (context: TriggerContext) => {
   return Effect.all(
     [
       Stream.runForEach(cluster.deployments.changes, (key) => onDeployment(context, key)),
+      Stream.runForEach(cluster.unmapped.changes, context.enqueueApplied),
       forEachName(cluster.jobs, (name) => enqueueSome(context, deploymentOfName(name))),
       forEachName(cluster.budgets, makeOnBudget(context)),
       forEachName(cluster.pods, onPod),

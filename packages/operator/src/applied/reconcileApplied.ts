@@ -5,6 +5,7 @@ import { AppliedResources, type Binding, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option, Result } from "effect"
 import { isStale } from "../apply/ignoreNotFound.ts"
 import type { Cluster } from "../gather/Cluster.ts"
+import type { UnmappedDeployment } from "../gather/watchUnmapped.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { customResource } from "../objects/customResource.ts"
 import { classVerdict, openClasses } from "../resources/classVerdict.ts"
@@ -47,7 +48,7 @@ export interface AppliedContext {
 /** The version of an object that a run is bound to. */
 const versionOf = ({ name, namespace }: AppliedKey, { metadata: { generation = 1, uid = "" } }: WatchedDeployment) => ({ namespace, name, uid, generation })
 
-const setFinalizer = Effect.fnUntraced(function* ({ metadata }: WatchedDeployment, wanted: boolean) {
+const setFinalizer = Effect.fnUntraced(function* ({ metadata }: Pick<WatchedDeployment, "metadata"> | UnmappedDeployment, wanted: boolean) {
   const { finalizers = [], name, namespace, resourceVersion } = metadata
   if (finalizers.includes(finalizer) === wanted) return true
   const kube = yield* KubeClient
@@ -89,6 +90,20 @@ const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, reso
   if (recorded) unrecorded.delete(key)
   else unrecorded.set(key, since)
   if (!recorded && (yield* Clock.currentTimeMillis) < since + recordPatience) return retry
+  return (yield* setFinalizer(resource, false)) ? Option.none() : soon
+})
+
+/**
+ * Releases an object in a namespace that no longer has an organization, once its deletion is recorded. An object of a
+ * run that Postgres does not contain belongs to another installation.
+ */
+const releaseUnmapped = Effect.fnUntraced(function* (resource: UnmappedDeployment, { name, namespace }: AppliedKey) {
+  if (!(yield* isDefinitionDeleted)) {
+    const { deploymentId } = resource.status ?? {}
+    if (deploymentId !== undefined && Option.isNone(yield* (yield* Runs).observe(deploymentId))) return Option.none<Duration.Duration>()
+    if (!(yield* recordDeletion(name, namespace))) return retry
+  }
+  yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} is released, although its namespace has no organization any more`)
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
 
@@ -213,6 +228,8 @@ const applyDecision = (context: AppliedContext, key: AppliedKey, { organization,
 export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
   const { cluster, unrecorded } = context
   const { name, namespace = cluster.namespace } = fromKey(key)
+  const unmapped = Option.getOrNull(cluster.unmapped.get(key))
+  if (unmapped !== null) return yield* releaseUnmapped(unmapped, { name, namespace })
   const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
   // Before the first query to Postgres, which may be unavailable.
   if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(context, resource, namespace)

@@ -37,9 +37,12 @@ const perform = (context: ActionContext, action: Action) =>
     Release: () => unchanged(release(context))
   })
 
+/** The actions that create an object. */
+const creating: ReadonlySet<Action["_tag"]> = new Set(["EnsurePod", "EnsureFetch", "EnsureResource", "EnsureBudget"])
+
 /**
  * Errors that repeat until someone changes something in the cluster. If an admission webhook does not answer, the API
- * server reports an internal error for each pod and Job that is created.
+ * server reports an internal error or a timeout for each object that is created, or does not answer in time.
  */
 const isRefused =
   ({ _tag }: Action) =>
@@ -47,7 +50,7 @@ const isRefused =
     reason === "Invalid" ||
     reason === "Denied" ||
     reason === "NotFound" ||
-    (statusReason === "InternalError" && (_tag === "EnsurePod" || _tag === "EnsureFetch"))
+    ((statusReason === "InternalError" || statusReason === "Timeout") && creating.has(_tag))
 
 /** The object of an action that the API server refused. */
 const refusedObject = (run: Run, action: Action): Pick<Refusal, "kind" | "object"> => {
@@ -57,7 +60,9 @@ const refusedObject = (run: Run, action: Action): Pick<Refusal, "kind" | "object
     case "EnsureFetch":
       return { kind: "download", object: `Job/${fetchJobName(run.id)}` }
     case "EnsureBudget":
-      return { kind: "other", object: `PodDisruptionBudget/${objectName(run.id)}` }
+      return { kind: "optional", object: `PodDisruptionBudget/${objectName(run.id)}` }
+    case "EnsureResource":
+      return { kind: "optional", object: `ModelDeployment/${run.applied?.name ?? objectName(run.id)}` }
     default:
       return { kind: "other", object: `ModelDeployment/${run.applied?.name ?? objectName(run.id)}` }
   }
@@ -75,16 +80,19 @@ const refusalOf = (run: Run, action: Action, { message, reason, statusReason = "
 /**
  * Performs the actions in order. Every write is idempotent: names follow from the run, and transitions are
  * compare-and-set. Returns the custom resource and the run as they are afterward; the run is null if it must be read
- * again. If the API server refuses an object, the actions after it are not performed.
+ * again. If the API server refuses an object, the actions after it are not performed, except if the run goes on without
+ * it.
  */
 export const applyActions = Effect.fn("applyActions")(function* (applying: Applying, gathered: Gathered, actions: ReadonlyArray<Action>) {
   let current: Applied = { resource: gathered.resource, run: gathered.run }
+  let refused: RefusedAction | null = null
   for (const action of actions) {
     const change: Partial<Applied> | RefusedAction = yield* perform({ applying, gathered, current }, action).pipe(
       Effect.catchIf(isRefused(action), (error) => Effect.succeed(refusalOf(gathered.run, action, error)))
     )
-    if ("message" in change) return { resource: gathered.resource, run: null, refused: change }
-    current = { ...current, ...change }
+    if (!("message" in change)) current = { ...current, ...change }
+    else if (change.kind === "optional") refused ??= change
+    else return { resource: gathered.resource, run: null, refused: change }
   }
-  return { ...current, refused: null }
+  return { ...current, refused }
 })

@@ -1,6 +1,7 @@
 import { KubeClient, type KubeError } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
+import type { OperatorSettings } from "../OperatorSettings.ts"
 import { customResource } from "../objects/customResource.ts"
 import { eventName } from "../resources/objectNames.ts"
 import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
@@ -19,30 +20,33 @@ const isBoundToObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
   return now !== null && !now.modelDeleted && now.applied?.current?.uid === applied?.current?.uid
 })
 
-/** The run continues without the object: a quota may refuse it, or its namespace may be gone or forbidden. */
-const unlessRefused = <R>({ id }: Run, making: Effect.Effect<WatchedDeployment, KubeError, R>) =>
+/** Another object of that name is handled by the next pass. */
+const unlessTaken = <R>(making: Effect.Effect<WatchedDeployment, KubeError, R>) =>
   Effect.catchIf(
     making,
-    (error) => error.reason !== "Retryable",
-    (error) =>
-      Effect.as(error.reason === "Conflict" ? Effect.void : Effect.logWarning(`the ModelDeployment of ${id} cannot be created again: ${error.message}`), null)
+    ({ reason }) => reason === "Conflict",
+    () => Effect.succeed(null)
   )
+
+/** Whether the operator may create the run's object: the namespace of an applied one must have an organization. */
+const isMapped = ({ applied }: Run, { namespace, organizations }: OperatorSettings): boolean =>
+  applied === null || applied.namespace === namespace || organizations.has(applied.namespace)
 
 /**
  * The custom resource of a run. An applied object is never overwritten: if another object of its name exists, the next
  * pass handles it. An object that was deleted after the run was read is not created again, because it would count as a
  * new request.
  */
-const createResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
+const createResource = Effect.fnUntraced(function* (run: Run, settings: OperatorSettings) {
+  if (!isMapped(run, settings)) return null
   const kube = yield* KubeClient
-  const object = customResource(run, namespace)
-  if (run.applied !== null) return (yield* isBoundToObject(run)) ? yield* unlessRefused(run, kube.create(WatchedDeployment, object)) : null
-  const making = kube.apply(WatchedDeployment, object)
-  return yield* run.phase === "activated" ? unlessRefused(run, making) : making
+  const object = customResource(run, settings.namespace)
+  if (run.applied === null) return yield* kube.apply(WatchedDeployment, object)
+  return (yield* isBoundToObject(run)) ? yield* unlessTaken(kube.create(WatchedDeployment, object)) : null
 })
 
 export const ensureResource = Effect.fnUntraced(function* ({ applying, gathered: { run } }: ActionContext) {
-  const resource = yield* createResource(run, applying.settings.namespace)
+  const resource = yield* createResource(run, applying.settings)
   // The watch event of the new object needs no pass.
   if (resource !== null) applying.statusWrites.set(run.id, { at: Number.NEGATIVE_INFINITY, version: resource.metadata.resourceVersion })
   return { resource }

@@ -43,6 +43,16 @@ const wantsResource = ({ pod, run }: Observation): boolean =>
 const endsApplied = ({ run }: Observation, { actions }: Decision): boolean =>
   run.applied !== null && actions.some((action) => action._tag === "Enter" && endedUnactivated(action.to))
 
+/**
+ * The actions, and that which creates a missing resource. A serving model does not wait for it: its API server may take
+ * long to refuse the object. The download of an unfinished run belongs to the object.
+ */
+const withResource = (observation: Observation, decision: Decision): ReadonlyArray<Action> => {
+  const { actions } = decision
+  if (observation.resource !== null || !wantsResource(observation) || endsApplied(observation, decision)) return actions
+  return isFinished(observation.run.phase) ? [...actions, Action.EnsureResource()] : [Action.EnsureResource(), ...actions]
+}
+
 /** When the pod of an unresponsive node counts as lost, Unix milliseconds; null if its node is healthy. */
 const lostAt = (observation: Observation): number | null => {
   const silent = observation.pod?.nodeDownSince ?? null
@@ -84,9 +94,5 @@ export const decide = (gathered: Observation, now: number): NamedDecision => {
     check === null ? null : now + check
   ]
   const requeueAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))
-  const actions =
-    observation.resource === null && wantsResource(observation) && !endsApplied(observation, decision)
-      ? [Action.EnsureResource(), ...decision.actions]
-      : decision.actions
-  return { ...decision, actions, requeueAt }
+  return { ...decision, actions: withResource(observation, decision), requeueAt }
 }

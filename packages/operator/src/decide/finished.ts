@@ -191,7 +191,15 @@ const showsDeletion = (observation: Observation): boolean => {
 /** A finished run never changes. Only its engine is left to handle. */
 export const finished = (observation: Observation, now: number): Decision => {
   const decision = rule(observation, now)
-  const left = [...budget(observation, now), ...decision.actions, ...strayDownload(observation)]
+  const [budgetAction] = budget(observation, now)
+  // The engine's traffic does not wait for a budget that the cluster may refuse.
+  const createsBudget = budgetAction?._tag === "EnsureBudget"
+  const left = [
+    ...(budgetAction === undefined || createsBudget ? [] : [budgetAction]),
+    ...decision.actions,
+    ...strayDownload(observation),
+    ...(createsBudget ? [budgetAction] : [])
+  ]
   const at = forgottenAt(observation)
   const isExpired = at !== null && now >= at
   const isForgotten = showsDeletion(observation) || (isExpired && left.length === 0)

@@ -8,6 +8,7 @@ import { type Action, by, type Decision, fail } from "./Decision.ts"
 const refusedActions: Record<RefusedKind, { readonly tag: Action["_tag"]; readonly code: FailureCode; readonly what: string } | null> = {
   pod: { tag: "EnsurePod", code: "container_blocked", what: "the engine's pod" },
   download: { tag: "EnsureFetch", code: "download_failed", what: "the Job of the download" },
+  optional: null,
   other: null
 }
 

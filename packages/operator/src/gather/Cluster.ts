@@ -6,12 +6,15 @@ import { WatchedBudget, WatchedJob, WatchedPod } from "../resources/watched.ts"
 import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
 import { countOtherPods, watchOtherPods } from "./capacity/otherPods.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
+import { type Unmapped, watchUnmapped } from "./watchUnmapped.ts"
 
 /** The operator's watches: its own namespace, nodes and host classes. */
 export interface Cluster {
   readonly namespace: string
   /** Includes the other namespaces that are mapped to organizations. */
   readonly deployments: Deployments
+  /** Objects to release in all other namespaces. */
+  readonly unmapped: Unmapped
   readonly pods: Reflector<WatchedPod>
   readonly jobs: Reflector<WatchedJob>
   readonly hostClasses: Reflector<WatchedHostClass>
@@ -54,6 +57,7 @@ export const watchCluster = Effect.fnUntraced(function* (
     countsAllPods,
     otherPods: countsAllPods ? yield* countOtherPods(ledger, watchOtherPods(namespace)) : Stream.never,
     deployments: yield* watchDeployments(namespace, otherNamespaces),
+    unmapped: yield* watchUnmapped([namespace, ...otherNamespaces]),
     pods: yield* Reflector.make(
       WatchedPod,
       { namespace },

@@ -14,8 +14,11 @@ export interface Refusal {
   readonly since: number
 }
 
-/** `other`: an object without which the run goes on, or its custom resource. */
-export type RefusedKind = "pod" | "download" | "other"
+/** `optional`: an object without which the run goes on. `other`: a change of an object, or its deletion. */
+export type RefusedKind = "pod" | "download" | "optional" | "other"
 
 /** The reason of the condition `Ready` and of the event, by kind of object. */
-export const refusalReasons = { pod: "PodRefused", download: "DownloadRefused", other: "ObjectRefused" } as const satisfies Record<RefusedKind, string>
+export const refusalReasons = { pod: "PodRefused", download: "DownloadRefused", optional: "ObjectRefused", other: "ObjectRefused" } as const satisfies Record<
+  RefusedKind,
+  string
+>

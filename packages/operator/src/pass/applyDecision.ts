@@ -10,7 +10,10 @@ import type { Reconciler } from "./Reconciler.ts"
 
 /** The state after the actions of a decision. */
 export interface AppliedDecision {
-  /** What the API server refused; null if it refused nothing. The actions after that one were not applied. */
+  /**
+   * What the API server refused; null if it refused nothing. The actions after that one were not applied, except if it
+   * is optional.
+   */
   readonly refusal: Refusal | null
   /** The custom resource; null if there is none. */
   readonly resource: WatchedDeployment | null
@@ -53,7 +56,7 @@ export const applyDecision = Effect.fnUntraced(function* ({ cluster, memory, rec
     Effect.annotateLogs({ organization: run.orgSlug, phase: run.phase }),
     Effect.map(({ refused, ...applied }): AppliedDecision => {
       const refusal = rememberRefusal(memory, decided, refused)
-      return { ...applied, refusal, isMoved: isMoved && refusal === null }
+      return { ...applied, refusal, isMoved: isMoved && (refusal === null || refusal.kind === "optional") }
     }),
     Effect.tap(({ refusal }) =>
       refusal === null || refusal.since !== decided.now

@@ -15,13 +15,16 @@ interface Messages {
   readonly publicMessage: string
 }
 
-const messagesOf = ({ decision }: DecidedRun, { refusal }: AppliedDecision): Messages =>
-  refusal === null
-    ? { message: decision.message, publicMessage: decision.publicMessage ?? decision.message }
-    : {
-        message: `The cluster refuses ${refusal.object}: ${refusal.message.slice(0, 500)}`,
-        publicMessage: "The cluster refuses an object of the run. The cluster administrator must change that. The request is repeated."
-      }
+const messagesOf = ({ decision }: DecidedRun, { refusal }: AppliedDecision): Messages => {
+  const { message, publicMessage = message } = decision
+  if (refusal === null) return { message, publicMessage }
+  const refused = `The cluster refuses ${refusal.object}: ${refusal.message.slice(0, 500)}`
+  if (refusal.kind === "optional") return { message: `${message} ${refused}`, publicMessage }
+  return {
+    message: refused,
+    publicMessage: "The cluster refuses an object of the run. The cluster administrator must change that. The request is repeated."
+  }
+}
 
 /**
  * The refused object if it was refused more than once. What an earlier attempt left behind may be gone at the second

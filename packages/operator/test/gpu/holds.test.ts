@@ -81,6 +81,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
       const cluster: Cluster = {
         namespace: "seatrial",
         deployments: { ...unused, mayShow: () => Effect.succeed(false) },
+        unmapped: { get: () => Option.none(), changes: Stream.never },
         jobs: unused,
         budgets: unused,
         pods: shown.reflector,
@@ -211,6 +212,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           const cluster: Cluster = {
             namespace: "seatrial",
             deployments: { ...unused, mayShow: () => Effect.succeed(false) },
+            unmapped: { get: () => Option.none(), changes: Stream.never },
             jobs: unused,
             budgets: unused,
             pods: shown.reflector,

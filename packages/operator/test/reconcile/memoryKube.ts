@@ -91,7 +91,7 @@ export const makeMemoryKube = () => {
   const service = KubeClient.of({
     get: (resource, name) => Effect.sync(() => Option.map(find(resource.kind, name), (json) => decode(resource, json))),
     list: (resource) => Effect.sync(() => ofKind(resource.kind).map((json) => decode(resource, json))),
-    watch: <A extends KubeObject>(resource: Resource<A>, { namespace = "seatrial" }: Selection) =>
+    watch: <A extends KubeObject>(resource: Resource<A>, { fieldSelector = "", namespace = "seatrial" }: Selection) =>
       Stream.unwrap(
         Effect.gen(function* () {
           const queue = yield* Queue.unbounded<Json | { readonly gone: Json }>()
@@ -101,7 +101,11 @@ export const makeMemoryKube = () => {
             () => Effect.sync(() => watchers.delete(watcher))
           )
           if (unlisted.has(namespace)) return Stream.never
-          const isWithin = (json: Json) => (metaOf(json).namespace ?? "seatrial") === namespace
+          const others = [...fieldSelector.matchAll(/metadata\.namespace!=([^,]+)/gu)].map(([, name]) => name)
+          const isWithin = (json: Json) => {
+            const place = String(metaOf(json).namespace ?? "seatrial")
+            return others.length > 0 ? !others.includes(place) : place === namespace
+          }
           const first: WatchEvent<A> = {
             _tag: "Synced",
             items: ofKind(resource.kind)

@@ -17,7 +17,8 @@ const refused = (change: Partial<Observation> = {}, runChange: Partial<Observati
 describe("a pod that the cluster refuses", () => {
   it.effect.each([
     ["by a policy", 403, "Denied", "Forbidden"],
-    ["because a webhook is down", 500, "Retryable", "InternalError"]
+    ["because a webhook is down", 500, "Retryable", "InternalError"],
+    ["because a webhook takes too long", 504, "Retryable", "Timeout"]
   ] as const)("%s is shown with its cause, a reason and a warning, and fails its run at the deadline with what to do", ([, status, error, reason]) => {
     const stage = makeStage()
     const { kube } = stage

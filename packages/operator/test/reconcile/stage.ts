@@ -6,6 +6,7 @@ import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, 
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
 import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
+import type { OperatorSettings } from "../../src/OperatorSettings.ts"
 import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
@@ -439,8 +440,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     start,
     /** What an operator needs of the world. */
     services: layer,
-    /** Runs an operator until `effect` ends, then stops it. */
-    operate: <A, E>(effect: Effect.Effect<A, E>) => Effect.raceFirst(effect, Effect.orDie(Effect.scoped(control(settings, start)))).pipe(Effect.provide(layer)),
+    /** Runs an operator until `effect` ends, then stops it. `more`: settings that differ. */
+    operate: <A, E>(effect: Effect.Effect<A, E>, more: Partial<OperatorSettings> = {}) =>
+      Effect.raceFirst(effect, Effect.orDie(Effect.scoped(control({ ...settings, ...more }, start)))).pipe(Effect.provide(layer)),
     /** Runs an operator that dies right after its nth write from now. Returns false if it reached `done` before. */
     operateUntilWrite: Effect.fnUntraced(function* (count: number, done: () => boolean) {
       crashAt = writes.length + count
