@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:
 import { join } from "node:path"
 import { type Buildah, ImageProblem, requireProgram, runProgram } from "./Buildah.ts"
 import { hashOf } from "./hashOf.ts"
+import { isRegistry } from "./isRegistry.ts"
 
 const root = join(import.meta.dirname, "../..")
 const mirror = process.env.DEBIAN_MIRROR ?? "http://deb.debian.org/debian"
@@ -18,10 +19,7 @@ const pinnedBase = (): string => {
 const canReach = async (image: string): Promise<boolean> => {
   // Docker Hub's registry has another name than its images.
   const [host = ""] = image.replace(/^docker\.io\//u, "registry-1.docker.io/").split("/")
-  return await fetch(`https://${host}/v2/`, { signal: AbortSignal.timeout(5_000) }).then(
-    () => true,
-    () => false
-  )
+  return await isRegistry(`https://${host}`)
 }
 
 /** A Debian system with Node and npm, like the pinned base image: Debian's packages from its mirror, Node from npm's package `node`. */
