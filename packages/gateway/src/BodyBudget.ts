@@ -5,7 +5,7 @@ const bodiesLimited = new Refusal({
   status: orgConcurrencyLimited.status,
   type: orgConcurrencyLimited.type,
   code: orgConcurrencyLimited.code,
-  message: "The bodies of the organization's concurrent requests are too large in total. Send fewer or smaller requests at once.",
+  message: "The bodies and answers of the organization's concurrent requests are too large in total. Send fewer or smaller requests at once.",
   param: null,
   retryAfter: 2
 })
@@ -57,7 +57,7 @@ const smallBody = 64 * 1024
 const smallPart = 1 / 8
 
 /**
- * Limits the bytes of request bodies held at once. Each organization has a share, and large bodies cannot use up the
+ * Limits the bytes of request bodies and large answers held at once. Each organization has a share, and large bodies cannot use up the
  * reserve for the first bytes of each request.
  */
 export class BodyBudget {

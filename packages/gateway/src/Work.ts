@@ -10,6 +10,7 @@ import type { Progress } from "./Progress.ts"
 import type { PromptSample } from "./PromptSample.ts"
 import type { ReceiptDigests } from "./ReceiptDigests.ts"
 import type { RequestAbort } from "./RequestAbort.ts"
+import type { Refusal } from "./refusals.ts"
 import type { RoutedRequest } from "./routing/RoutedRequest.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
 
@@ -29,6 +30,8 @@ export interface Admitted {
   readonly traceparent: string | undefined
   /** Null if the caller did not ask for digests. */
   readonly digests: ReceiptDigests | null
+  /** Reserves memory until the request has ended. Returns the refusal if the organization has used up its share. */
+  readonly reserve: (bytes: number) => Refusal | null
   /** Releases the body. No further engine can get the request. */
   readonly releaseBody: () => void
 }

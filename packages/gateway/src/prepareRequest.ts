@@ -41,7 +41,19 @@ const admittedOf = (admission: Admission, checked: CheckedRequest, routedRequest
     admission.downloads = undefined
     share.release()
   }
-  return { id, caller, checked, routedRequest, response, requestAbort, startedAt, traceparent: traceparentOf(request), digests, releaseBody }
+  return {
+    id,
+    caller,
+    checked,
+    routedRequest,
+    response,
+    requestAbort,
+    startedAt,
+    traceparent: traceparentOf(request),
+    digests,
+    reserve: share.take,
+    releaseBody
+  }
 }
 
 /** Checks everything that does not need the body. */

@@ -7,8 +7,8 @@ import type { IncompleteOutcome } from "./incompleteOutcome.ts"
 import { failed, noUsage, type Outcome } from "./Outcome.ts"
 import { type AnswerFormat, type ParsedAnswer, parseAnswer } from "./parseAnswer.ts"
 import type { RequestAbort } from "./RequestAbort.ts"
-import { readWhole } from "./readWhole.ts"
-import { engineFailed, engineTimeout, unavailable } from "./refusals.ts"
+import { readWhole, type UnreadAnswer } from "./readWhole.ts"
+import { engineFailed, engineTimeout, type Refusal, unavailable } from "./refusals.ts"
 import { type LargeBodyLanes, largeBody } from "./vocabulary/LargeBodies.ts"
 import type { LargeBodyUnread } from "./vocabulary/LargeBodyLane.ts"
 import type { Retry, Work } from "./Work.ts"
@@ -57,12 +57,13 @@ interface ReadAnswerOptions {
 /** Reads an answer that is not streamed and determines its outcome. */
 export const makeReadAnswer = ({ abortedOutcome, config, incompleteOutcome, largeBodies }: ReadAnswerOptions) => {
   /** The outcome of an answer that could not be read to its end. */
-  const unreadOutcome = Effect.fnUntraced(function* (work: Work, fault: "late" | "large" | "broken") {
+  const unreadOutcome = Effect.fnUntraced(function* (work: Work, fault: UnreadAnswer, full: Refusal) {
     const { requestAbort, routedRequest } = work.admitted
     if (fault === "late" && requestAbort.aborted) return yield* abortedOutcome(work)
     if (fault === "late") return yield* incompleteOutcome(work, engineTimeout, "The time for the answer ended", routedRequest.workedUntil)
     // The caller decides how large an answer becomes, for example with log probabilities. The engine did not fail.
     if (fault === "large") return yield* incompleteOutcome(work, engineFailed, "The answer exceeded 16 MiB")
+    if (fault === "full") return yield* incompleteOutcome(work, full, "The gateway had no memory for the answer")
     routedRequest.failed()
     return failed(engineFailed, "The engine's answer broke off.", work.progress)
   })
@@ -82,9 +83,15 @@ export const makeReadAnswer = ({ abortedOutcome, config, incompleteOutcome, larg
   })
 
   return Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, signal: RequestAbort) {
-    const body = yield* readWhole(upstream, maxAnswer, config.answerMillis - (performance.now() - work.admitted.startedAt), signal)
+    const { reserve, startedAt } = work.admitted
+    let full: Refusal | null = null
+    const hasRoom = (bytes: number) => {
+      full ??= reserve(bytes)
+      return full === null
+    }
+    const body = yield* readWhole(upstream, maxAnswer, config.answerMillis - (performance.now() - startedAt), signal, hasRoom)
     if (signal.aborted) return yield* abortedOutcome(work)
-    if (typeof body === "string") return yield* unreadOutcome(work, body)
+    if (typeof body === "string") return yield* unreadOutcome(work, body, full ?? unavailable)
     if (body.length > largeBody) return yield* readLarge(work, body, signal)
     return outcomeOf(work, parseAnswer(formatOf(work), body.toString("utf8")), performance.now())
   })

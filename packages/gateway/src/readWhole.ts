@@ -3,16 +3,36 @@ import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import type { Signal } from "./RequestAbort.ts"
 
 /** Why an answer was not read. */
-export type UnreadAnswer = "late" | "large" | "broken"
+export type UnreadAnswer = "late" | "large" | "full" | "broken"
+
+/** Bytes that an answer may have without reserved memory. */
+const smallAnswer = 64 * 1024
+
+const unlimited = () => true
 
 /**
  * Reads an answer of at most `limit` bytes. `late`: it took more than `timeout` milliseconds. `large`: it is
- * larger. `broken`: it broke off, or `signal` was aborted.
+ * larger. `full`: `reserve` did not grant the memory for the bytes of a larger answer than 64 KiB. `broken`: it broke
+ * off, or `signal` was aborted.
  */
-export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | UnreadAnswer> =>
+export const readWhole = (
+  upstream: EngineAnswer,
+  limit: number,
+  timeout: number,
+  signal: Signal,
+  reserve: (bytes: number) => boolean = unlimited
+): Effect.Effect<Buffer | UnreadAnswer> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
+    let reserved = smallAnswer
+    const hasRoom = () => {
+      if (length <= reserved) return true
+      // The first 64 KiB count too, once the answer has more.
+      const granted = reserve(reserved === smallAnswer ? length : length - reserved)
+      reserved = length
+      return granted
+    }
     const settle = (body: Buffer | UnreadAnswer) => {
       clearTimeout(timer)
       signal.removeEventListener("abort", fail)
@@ -24,6 +44,7 @@ export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > limit) settle("large")
+      else if (!hasRoom()) settle("full")
       else chunks.push(chunk)
     }
     const onEnd = () => settle(upstream.complete ? Buffer.concat(chunks) : "broken")

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
-import { Effect, Fiber, Schema } from "effect"
+import { Deferred, Effect, Fiber, Schema } from "effect"
 import type { AnswerFormat } from "../src/parseAnswer.ts"
 import { type AbortReason, RequestAbort } from "../src/RequestAbort.ts"
 import { LargeBodyLanes, LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
@@ -130,6 +130,37 @@ describe("an answer of more than 64 KiB that is not streamed", () => {
       frames?.end(chunk("b") + finish("stop") + usageFrame(1) + done)
       yield* soon(() => stream.ended !== undefined)
       assert.include(stream.text(), "[DONE]")
+    })
+  )
+
+  it.live("uses its organization's memory until the request has ended; one that does not fit gets 429 and is charged", () =>
+    Effect.gen(function* () {
+      const { engine } = yield* makeCachingEngine
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 1_048_576 })
+      engine.script = answers(wholeAnswer("a".repeat(200_000)))
+      const committed = yield* Deferred.make<void>()
+      world.onEnd = Deferred.await(committed)
+      const fits = [yield* send(address, { body: prompt }), yield* send(address, { body: prompt })]
+      yield* soon(() => outcomes(world).filter((outcome) => outcome === "End 200").length === 2)
+      world.recorded.splice(0)
+      const tooMany = yield* send(address, { body: prompt })
+      yield* soon(() => outcomes(world).length === 2)
+      const { note, usage } = endOf(world)
+      assert.deepStrictEqual([outcomes(world), usage.input_tokens], [["Begin", "End 429 org_concurrency_limited"], 13])
+      assert.include(note, "The gateway had no memory for the answer")
+      // Answers up to 64 KiB need none.
+      world.recorded.splice(0)
+      engine.script = answers(wholeAnswer("a".repeat(60_000)))
+      const small = yield* send(address, { body: prompt })
+      yield* soon(() => outcomes(world).includes("End 200"))
+      yield* Deferred.succeed(committed, undefined)
+      yield* soon(() => [...fits, tooMany, small].every(({ ended }) => ended === "end"))
+      assert.deepStrictEqual(
+        [...fits, tooMany, small].map((received) => received.status()),
+        [200, 200, 429, 200]
+      )
+      engine.script = answers(wholeAnswer("a".repeat(200_000)))
+      assert.strictEqual((yield* fetched(address, { body: prompt })).status(), 200)
     })
   )
 
