@@ -4,6 +4,7 @@ import { type Caller, Catalog, catalogModel } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { missingScope, modelNotFound, type Refusal, unsupportedEndpoint } from "./refusals.ts"
+import { Turns } from "./Turns.ts"
 
 const list = "/v1/models"
 const prefix = `${list}/`
@@ -45,15 +46,20 @@ const nameIn = (path: string): string | null => {
 }
 
 /**
+ * Model queries of one organization at once. They share the database connections with the records of all requests, and a
+ * list may have thousands of models.
+ */
+const maxQueries = 2
+
+/**
  * Answers model queries with the same JSON as the API. The caller's own models and published models are found by name.
  */
 export const makeOtherPaths = Effect.gen(function* () {
   const catalog = yield* Catalog
   const { platformName } = yield* GatewayConfig
+  const turns = new Turns(maxQueries)
 
-  return Effect.fnUntraced(function* ({ orgId, orgSlug, scopes }: Caller, path: string): Effect.fn.Return<string, Refusal> {
-    if (!scopes.has("models:read") && !scopes.has("inference:write")) return yield* missingScope("models:read")
-    if (unserved.has(path)) return yield* unsupportedEndpoint(`No model supports ${path}.`, "model")
+  const query = Effect.fnUntraced(function* ({ orgId, orgSlug }: Caller, path: string): Effect.fn.Return<string, Refusal> {
     if (path === list) {
       const models = yield* catalog.ownedBy(orgId)
       return JSON.stringify({ object: "list", data: models.map((model) => catalogModel(model, orgSlug, zeroPrices, engineWire(model.runtime))) })
@@ -64,5 +70,12 @@ export const makeOtherPaths = Effect.gen(function* () {
     const model = match.value
     const own = model.orgSlug === orgSlug
     return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices, engineWire(model.runtime)))
+  })
+
+  return Effect.fnUntraced(function* (caller: Caller, path: string): Effect.fn.Return<string, Refusal> {
+    const { orgId, scopes } = caller
+    if (!scopes.has("models:read") && !scopes.has("inference:write")) return yield* missingScope("models:read")
+    if (unserved.has(path)) return yield* unsupportedEndpoint(`No model supports ${path}.`, "model")
+    return yield* turns.take(orgId, query(caller, path))
   })
 })

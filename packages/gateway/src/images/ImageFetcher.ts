@@ -2,12 +2,12 @@ import { isPublicAddress, type OrgId } from "@seatrial/domain"
 import { Context, Effect, Layer } from "effect"
 import { GatewayConfig } from "../GatewayConfig.ts"
 import type { Refusal } from "../refusals.ts"
+import { Turns } from "../Turns.ts"
 import type { RemoteImage } from "./checkImages.ts"
 import { download } from "./download.ts"
 import { Internet } from "./Internet.ts"
 import { failedToDownloadImage, imageFileTooLarge } from "./imageRefusals.ts"
 import { imageUrl } from "./imageUrl.ts"
-import { Turns } from "./Turns.ts"
 
 /** Most redirects that are followed for one image. */
 const maxRedirects = 3

@@ -1,0 +1,45 @@
+import { assert, it } from "@effect/vitest"
+import { type Scope as ApiScope, Ids, KeyId, OrgId, UserId } from "@seatrial/domain"
+import { Catalog } from "@seatrial/store"
+import { ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
+import { GatewayConfig } from "../src/GatewayConfig.ts"
+import { makeOtherPaths } from "../src/otherPaths.ts"
+
+const makeCaller = Effect.gen(function* () {
+  const ids = yield* Ids
+  const scopes = new Set<ApiScope>(["models:read"])
+  const orgId = yield* ids.make(OrgId)
+  return { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true, spendLimited: false }
+}).pipe(Effect.provide(Ids.layer))
+
+it.effect("model queries of one organization use at most two database connections, and those of another do not wait for them", () =>
+  Effect.gen(function* () {
+    const [greedy, other] = [yield* makeCaller, yield* makeCaller]
+    const answered = yield* Deferred.make<void>()
+    const asked: Array<string> = []
+    const catalog = Layer.mock(Catalog)({
+      ownedBy: (orgId) => {
+        asked.push(orgId)
+        return orgId === greedy.orgId ? Effect.as(Deferred.await(answered), []) : Effect.succeed([])
+      },
+      find: (orgId) => {
+        asked.push(orgId)
+        return Effect.andThen(Deferred.await(answered), Effect.succeedNone)
+      }
+    })
+    const settings = Layer.provide(GatewayConfig.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({})))
+    const otherPath = yield* Effect.provide(makeOtherPaths, Layer.merge(catalog, settings))
+    const queries = yield* Effect.forEach(["/v1/models", "/v1/models/a", "/v1/models", "/v1/models/b"], (path) =>
+      Effect.forkChild(Effect.exit(otherPath(greedy, path)), { startImmediately: true })
+    )
+    assert.strictEqual(yield* otherPath(other, "/v1/models"), '{"object":"list","data":[]}')
+    assert.deepStrictEqual(asked, [greedy.orgId, greedy.orgId, other.orgId])
+    yield* Deferred.succeed(answered, undefined)
+    const exits = yield* Effect.forEach(queries, Fiber.join)
+    assert.deepStrictEqual(
+      exits.map(({ _tag }) => _tag),
+      ["Success", "Failure", "Success", "Failure"]
+    )
+    assert.lengthOf(asked, 5)
+  })
+)
