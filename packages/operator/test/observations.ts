@@ -223,7 +223,7 @@ export const observed: Observation = {
   refusal: null,
   freeSlots: 1,
   ahead: 0,
-  countsAllPods: false,
+  hasUncountedPods: false,
   requestedEngines: 0,
   classGpus: 0,
   shortage: null,

@@ -53,9 +53,11 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
 
-/** The hint if the scheduler finds no node although the operator counts free GPUs; empty if it counts none. */
-const uncountedGpus = ({ countsAllPods, freeSlots }: Observation): string =>
-  countsAllPods || freeSlots < 1 ? "" : " The operator counts free GPUs for it, but does not count those of pods in other namespaces (OPERATOR_COUNT_ALL_PODS)."
+/** The hint if the scheduler finds no node although one has room by all that the operator counts. */
+const uncountedPods = ({ freeSlots, hasUncountedPods }: Observation): string =>
+  hasUncountedPods && freeSlots >= 1
+    ? " A node has room for it, except for what pods in other namespaces hold. The operator counts their GPUs only with OPERATOR_COUNT_ALL_PODS."
+    : ""
 
 /** Why the GPUs that were free when the pod was created are no longer free. */
 const lostPlace = ({ setAside, shortage }: Observation): string =>
@@ -78,7 +80,7 @@ const unplaced = (observation: EngineObservation, { message, since }: { readonly
   const patience = countedFrom(observation, since) + schedulingPatience
   if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return returnUnplaced(pod, lostPlace(observation))
   const text = "No node can take the engine yet"
-  return now < patience ? wait(`${text}: ${message}`, patience, `${text}.`) : wait(`${text}: ${message}${uncountedGpus(observation)}`, null, `${text}.`)
+  return now < patience ? wait(`${text}: ${message}`, patience, `${text}.`) : wait(`${text}: ${message}${uncountedPods(observation)}`, null, `${text}.`)
 }
 
 const beingDeleted: Rule = ({ pod }) => (pod.deleting ? leaving(pod) : null)

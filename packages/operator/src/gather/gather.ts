@@ -17,6 +17,7 @@ import type { WatchedPod } from "../resources/watched.ts"
 import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
+import { hasCountedRoom } from "./capacity/countedRoom.ts"
 import { copiesInUse } from "./copiesInUse.ts"
 import type { GatherMemory } from "./GatherMemory.ts"
 import { keepSince } from "./keepSince.ts"
@@ -27,7 +28,7 @@ import { observePlace } from "./observePlace.ts"
 import { observeTimes } from "./observeTimes.ts"
 import { observeWeights } from "./observeWeights.ts"
 import { isOutdated, observeDownload, readDownload } from "./readDownload.ts"
-import { readEngine } from "./readEngine.ts"
+import { type Engine, readEngine } from "./readEngine.ts"
 import { readBootLog } from "./readLog.ts"
 import { type Place, readPlace } from "./readPlace.ts"
 
@@ -125,6 +126,12 @@ const readCopies = Effect.fnUntraced(function* (cluster: Cluster, pod: ObservedP
   return pod !== null || claim === null ? null : copiesInUse(yield* cluster.pods.list(), claim, now)
 })
 
+/** See `Observation.hasUncountedPods`. */
+const observeUncounted = Effect.fnUntraced(function* (cluster: Cluster, podClass: PodClass | null, { pod, watched }: Engine) {
+  if (cluster.countsAllPods || podClass === null || watched === undefined || (pod?.unschedulable ?? null) === null) return false
+  return hasCountedRoom(watched, podClass, yield* cluster.nodes.list(), yield* cluster.pods.list())
+})
+
 /** Reads the state of the world once for one run. */
 export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const { cluster, memory, settings, uptime, usedUpSince } = from
@@ -155,7 +162,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     outdated: isPodOutdated(run, pod, podClass, settings, merged),
     budget: yield* readBudget(from, run, now),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
-    countsAllPods: cluster.countsAllPods,
+    hasUncountedPods: yield* observeUncounted(cluster, podClass, engine),
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     weights: observeWeights(run, podClass, settings),

@@ -53,8 +53,11 @@ export interface Observation {
    * not count.
    */
   readonly freeSlots: number
-  /** Whether GPUs of pods in other namespaces count as taken. */
-  readonly countsAllPods: boolean
+  /**
+   * Whether a node has room for the unschedulable pod by everything that pods of the operator's namespace request. Then
+   * pods of other namespaces hold what it lacks. False if their GPUs are counted.
+   */
+  readonly hasUncountedPods: boolean
   /** Runs that wait for the same GPUs and go first. */
   readonly ahead: number
   /** Requested engines of this host class that have no node yet. */

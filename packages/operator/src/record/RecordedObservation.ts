@@ -1,7 +1,7 @@
 import { DeploymentId, FailureCode, HostClass } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { PlanState, type Run, RunState } from "@seatrial/store"
-import { Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { HostClassSpec } from "../resources/HostClassResource.ts"
@@ -164,10 +164,10 @@ const RecordedObservation = recordAll(
     boot: NullOr(Boot),
     merged: Literals(["none", "wanted", "answered"]),
     blockedSince: NullOr(Finite),
-    refusal: NullOr(Struct({ object: Text, kind: Literals(["pod", "download", "other"]), reason: Text, message: Text, since: Finite })),
+    refusal: NullOr(Struct({ object: Text, kind: Literals(["pod", "download", "optional", "other"]), reason: Text, message: Text, since: Finite })),
     startFailure: NullOr(NamedFailure),
     ...capacity,
-    countsAllPods: Flag,
+    hasUncountedPods: Flag.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
     options: List(Struct({ ...capacity, plan: PlanState, podClass: RecordedClass })),
     roomOn: NullOr(Struct({ name: Text, freeGpus: Int, sameStore: Flag })),
     funding: NullOr(Struct({ why: Literals(["balance", "day", "month", "suspended"]), releaseAt: NullOr(Finite) })),

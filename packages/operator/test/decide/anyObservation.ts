@@ -112,7 +112,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     merged: !ended && phase !== "screening" && drawnRevision.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,
     blockedSince: chance(0.2) ? time() : null,
-    refusal: chance(0.1) ? { kind: pick("pod", "download", "other"), object: "Pod/p", reason: "Forbidden", message: foreign, since: time() } : null,
+    refusal: chance(0.1) ? { kind: pick("pod", "download", "optional", "other"), object: "Pod/p", reason: "Forbidden", message: foreign, since: time() } : null,
     bootLog: chance(0.5) ? `${secret}\n${pick("", "torch.OutOfMemoryError", "error")}` : null,
     funding: chance(0.2) ? { why: pick("balance", "day", "suspended"), releaseAt: pick(null, time()) } : null,
     admission: chance(0.5) ? `waits behind ${foreign}` : null,

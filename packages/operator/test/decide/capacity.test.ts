@@ -222,10 +222,17 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "is not assumed while a node seems to have room: the pod waits for it, and the message names the cause",
+      observationOf("provisioning", { pod: unplaced, hasUncountedPods: true }),
+      10 * minute,
+      "",
+      "No node can take the engine yet: 0/1 nodes A node has room for it, except for what pods in other namespaces hold. The operator counts their GPUs only with OPERATOR_COUNT_ALL_PODS."
+    ],
+    [
+      "is not assumed, and other namespaces are not blamed, if the pod lacks something else",
       observationOf("provisioning", { pod: unplaced }),
       10 * minute,
       "",
-      "No node can take the engine yet: 0/1 nodes The operator counts free GPUs for it, but does not count those of pods in other namespaces (OPERATOR_COUNT_ALL_PODS)."
+      "No node can take the engine yet: 0/1 nodes"
     ],
     ["in the trial is requested again, without a requeue", observationOf("checking", { pod: null }), 0, "EnsurePod"]
   ],
