@@ -16,9 +16,11 @@ export const auditedPermissions = (path: string, username: string, granted: Read
       }
       const resource = objectRef.subresource === undefined ? objectRef.resource : `${objectRef.resource}/${objectRef.subresource}`
       const allow = (did: string) => {
-        const done = (name?: string) => permission(objectRef.namespace, did, objectRef.apiGroup ?? "", resource, name)
-        const namedPermission = done(objectRef.name)
-        used.add(granted.includes(namedPermission) ? namedPermission : done())
+        const done = (namespace?: string, name?: string) => permission(namespace, did, objectRef.apiGroup ?? "", resource, name)
+        const plain = done(objectRef.namespace)
+        // A right of the whole cluster may be used in one namespace.
+        const candidates = [done(objectRef.namespace, objectRef.name), plain, done(undefined, objectRef.name), done()]
+        used.add(candidates.find((candidate) => granted.includes(candidate)) ?? plain)
       }
       allow(verb)
       // An apply that makes its object is asked for both.
