@@ -1,5 +1,7 @@
 import { assert } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { DeploymentId } from "@seatrial/domain"
+import { passesOf, replay } from "@seatrial/operator/record"
+import { Effect, Schema, Stream } from "effect"
 import { codeOf } from "../e2e/Caller.ts"
 import { eventually } from "../e2e/eventually.ts"
 import type { Lane } from "./Lane.ts"
@@ -22,6 +24,25 @@ const untried = `
   SELECT r.request_id FROM receipts r LEFT JOIN revisions v ON v.id = r.revision_id
   WHERE v.id IS NULL OR v.status = 'draft' OR v.hf_revision <> r.hf_revision OR v.engine_version <> r.engine_version`
 
+const Decided = Schema.Array(
+  Schema.Struct({
+    deploymentId: DeploymentId,
+    term: Schema.Int,
+    series: Schema.Finite,
+    seq: Schema.Int,
+    at: Schema.Finite,
+    decidedAt: Schema.Finite,
+    build: Schema.String,
+    rule: Schema.String,
+    observation: Schema.Unknown,
+    decision: Schema.Unknown
+  })
+)
+const decisions = `
+  SELECT deployment_id AS "deploymentId", term, series::float8 AS series, seq, (extract(epoch FROM at) * 1000)::float8 AS at,
+    (extract(epoch FROM decided_at) * 1000)::float8 AS "decidedAt", build, rule, observation, decision
+  FROM decisions ORDER BY deployment_id, term, series, seq`
+
 const Page = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
 
 const records = new WeakMap<Lane, Map<string, string>>()
@@ -29,7 +50,8 @@ const records = new WeakMap<Lane, Map<string, string>>()
 /**
  * The invariants of docs/explanation/architecture.md that records show after the faults: finished runs do not change (2),
  * another organization sees none of them (3), no prompt or secret was stored or logged (4), every request ended once (5),
- * and every serving revision was tried (6). `answers` are those of the client that tests invariant 1.
+ * and every serving revision was tried (6). `answers` are those of the client that tests invariant 1. Also, each recorded
+ * decision of the operators is made again by its record.
  */
 export const alwaysHolds = Effect.fnUntraced(function* (lane: Lane, runs: ReadonlyArray<string>, answers: ReadonlyArray<{ readonly id: string }>) {
   const { select, stranger } = lane
@@ -49,4 +71,8 @@ export const alwaysHolds = Effect.fnUntraced(function* (lane: Lane, runs: Readon
   for (const { id } of answers) assert.deepStrictEqual(byId.get(id), { id, state: "completed", status: 200, receipts: 1 })
 
   assert.deepStrictEqual(yield* select(Schema.Array(Schema.Unknown), untried), [])
+
+  const passes = yield* Stream.runCollect(passesOf(Stream.fromIterable(yield* select(Decided, decisions))))
+  assert.isAbove(passes.length, runs.length)
+  for (const pass of passes) assert.strictEqual(replay(pass)._tag, "Same", `${pass.deploymentId} ${pass.rule} ${pass.decidedAt}`)
 })

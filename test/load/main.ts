@@ -6,6 +6,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Clock, Console, Effect } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
 import { createDeployment } from "./createDeployment.ts"
+import { decisionRecords } from "./decisionRecords.ts"
 import { download } from "./download.ts"
 import { filterRequests } from "./filterRequests.ts"
 import { measuredStarts } from "./fit.ts"
@@ -30,6 +31,7 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   memory,
   gatewayLatency,
   operatorScale,
+  decisionRecords,
   measuredStarts,
   honesty,
   preview,

@@ -1,19 +1,12 @@
-import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
-import { join } from "node:path"
-import { PgClient } from "@effect/sql-pg"
-import { Ids, scopes } from "@seatrial/domain"
 import { defineResource, Event, objectSchema, Pod, PodDisruptionBudget } from "@seatrial/kube"
-import { SampleHub } from "@seatrial/local"
 import { ModelDeployment } from "@seatrial/operator"
-import { Deployments } from "@seatrial/store"
-import { Config, Console, Context, Effect, Exit, Layer, Schema, Scope } from "effect"
-import { startEngine } from "../faults/StandInEngine.ts"
+import { Config, Console, Effect, Exit, Schema, Scope } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
 import { figureOf, show, table } from "./figures.ts"
-import { startKwokCluster } from "./operator/KwokCluster.ts"
+import { openOperatorLab, until } from "./operator/OperatorLab.ts"
 import { apiWrites, everybodysMicros, type KwokCluster, rowWrites, samplesOf, since, sum, words } from "./operator/writes.ts"
-import { BenchError, type Program, processorMicros, profiling, startProgram } from "./Program.ts"
+import { BenchError, type Program, processorMicros } from "./Program.ts"
 
 const text = (value: number, decimals = 0) => value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
 
@@ -21,17 +14,6 @@ const memoryOf = (pid: number, field: "VmRSS" | "VmHWM"): Effect.Effect<number> 
   Effect.promise(async () => {
     const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
     return (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? Number.NaN) * 1_024) / 1_000_000
-  })
-
-const until = <A, E>(what: string, look: Effect.Effect<A, E>, holds: (seen: A) => boolean, pause: number, minutes = 30) =>
-  Effect.gen(function* () {
-    const end = Date.now() + minutes * 60_000
-    for (;;) {
-      const value = yield* look
-      if (holds(value)) return value
-      if (Date.now() > end) return yield* new BenchError({ message: `${what}: not after ${minutes} minutes. Seen last: ${JSON.stringify(value)}` })
-      yield* Effect.sleep(pause)
-    }
   })
 
 const ConfigMap = defineResource({
@@ -106,7 +88,6 @@ const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, numbe
   return { perSecond, writes }
 })
 
-const operatorFile = join(import.meta.dirname, "operator/main.ts")
 const watched = ["modeldeployments", "pods", "jobs", "hostclasses", "nodes", "poddisruptionbudgets"]
 
 const metricsOf = ({ host, port }: Program) =>
@@ -126,45 +107,15 @@ export const operatorScale: Benchmark = {
     // Each size must be larger than the previous one including its additions.
     if (most < 100) return yield* new BenchError({ message: "BENCH_DEPLOYMENTS is 100 at least." })
     const quietSeconds = yield* Config.Int("BENCH_QUIET_SECONDS").pipe(Config.withDefault(60))
-    if (!existsSync(join(import.meta.dirname, "../../tools/bin/.built"))) {
-      return yield* new BenchError({ message: "There is no control plane in tools/bin: build it first with tools/build.sh." })
-    }
-    const { orgId, orgSlug, sql, userId } = lab
-    const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
-    const cluster = yield* startKwokCluster(most + 200)
-    yield* Effect.acquireRelease(
-      Effect.promise(() => startEngine(cluster.engineAddress, 8_000)),
-      (server) =>
-        Effect.sync(() => {
-          server.closeAllConnections()
-          server.close()
-        })
-    )
-    const services = yield* Layer.build(Deployments.layerSql.pipe(Layer.provide([Layer.succeed(PgClient.PgClient, sql), Ids.layer])))
-    const deployments = Context.get(services, Deployments)
+    const { sql } = lab
+    const { cluster, create, ended, reachEndpoints, startOperator } = yield* openOperatorLab(lab, most + 200)
     const floor = yield* bareCreates(cluster, creates)
     const least = yield* bareDeployments(cluster, Math.min(most, 500))
     yield* Console.log(`the writes alone: ${text(least.perSecond, 1)} a second, ${text(least.writes, 1)} each`)
 
-    const startOperator = startProgram({
-      name: "Seatrial's operator",
-      file: operatorFile,
-      readyPath: "/readyz",
-      environment: (port) => ({
-        DATABASE_URL: lab.databaseUrl,
-        ...cluster.operator,
-        HF_ENDPOINT: hub.address,
-        OPERATOR_HOST: "127.0.0.1",
-        OPERATOR_PORT: String(port),
-        OPERATOR_NAMESPACE: cluster.namespace,
-        SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
-        // As in the chart.
-        NODE_OPTIONS: `--max-semi-space-size=8 --max-old-space-size=256 ${profiling}`
-      })
-    })
     let life = yield* Scope.make()
     yield* Effect.addFinalizer(() => Effect.suspend(() => Scope.close(life, Exit.void)))
-    let operator = yield* Scope.provide(startOperator, life)
+    let operator = yield* Scope.provide(startOperator(), life)
     const metrics = Effect.suspend(() => metricsOf(operator))
     const micros = Effect.map(
       Effect.suspend(() => processorMicros(operator.pid)),
@@ -175,38 +126,7 @@ export const operatorScale: Benchmark = {
     )
     yield* until("the operator has reported its host class", sql`SELECT name FROM host_classes`, (rows) => rows.length > 0, 100)
 
-    // Replaces the gateways: reports each new endpoint as reachable.
-    yield* Effect.forkScoped(
-      Effect.forever(
-        Effect.andThen(
-          sql`
-            WITH reached AS (UPDATE endpoints SET reachable_at = now() WHERE reachable_at IS NULL RETURNING deployment_id)
-            SELECT pg_notify('deployments', deployment_id) FROM reached`,
-          Effect.sleep("100 millis")
-        )
-      )
-    )
-
-    const caller = { keyId: lab.keyId, orgId, orgSlug, userId, scopes: new Set(scopes), firstPurchase: true, spendLimited: false }
-    const create = (number: number) =>
-      deployments.create({
-        caller,
-        idempotencyKey: `scale-${number}`,
-        inputHash: "a".repeat(64),
-        target: { _tag: "NewModel", source: { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main" }, slug: `scale-${number}` },
-        serving: {},
-        serve: true
-      })
-    const ended = Effect.map(
-      sql<{ readonly phase: string; readonly runs: number }>`SELECT phase, count(*)::int AS runs FROM deployments WHERE ended_at IS NOT NULL GROUP BY phase`,
-      (rows) => new Map(rows.map(({ phase, runs }) => [phase, runs]))
-    )
-    const noneFailed = (phases: ReadonlyMap<string, number>) =>
-      phases.has("failed")
-        ? Effect.flatMap(sql`SELECT failure_code, failure_text FROM deployments WHERE phase = 'failed' LIMIT 3`, (rows) =>
-            Effect.fail(new BenchError({ message: `Runs failed: ${JSON.stringify(rows)}` }))
-          )
-        : Effect.void
+    yield* Effect.forkScoped(reachEndpoints)
 
     /** The average cost of an operation for the operator. */
     const costing = Effect.fnUntraced(function* <A, E>(times: number, something: Effect.Effect<A, E>) {
@@ -228,7 +148,7 @@ export const operatorScale: Benchmark = {
       const numbers = Array.from({ length: to - createdCount }, (_, index) => createdCount + index)
       yield* Effect.forEach(numbers, create, { concurrency: 8, discard: true })
       createdCount = to
-      yield* until(`${to} are activated`, Effect.tap(ended, noneFailed), (phases) => phases.get("activated") === to, numbers.length > 1 ? 500 : 10)
+      yield* until(`${to} are activated`, ended, (phases) => phases.get("activated") === to, numbers.length > 1 ? 500 : 10)
     })
 
     const setReady = (name: string, status: "True" | "False") => {
@@ -287,7 +207,7 @@ export const operatorScale: Benchmark = {
     yield* Scope.close(life, Exit.void)
     life = yield* Scope.make()
     const begun = performance.now()
-    operator = yield* Scope.provide(startOperator, life)
+    operator = yield* Scope.provide(startOperator(), life)
     const isListed = (kind: string, all: Effect.Success<typeof metrics>) =>
       all.some(({ labels, name, value }) => name === "seatrial_kube_watch_lists_total" && labels.includes(`"${kind}"`) && value > 0)
     yield* until("the watches are there", metrics, (all) => watched.every((kind) => isListed(kind, all)), 20)

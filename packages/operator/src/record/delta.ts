@@ -18,9 +18,16 @@ const isMembers = (value: unknown): value is Members => typeof value === "object
 const isSameList = (before: ReadonlyArray<unknown>, after: ReadonlyArray<unknown>): boolean =>
   before.length === after.length && before.every((value, index) => isSame(value, after[index]))
 
-const isSameMembers = (before: Members, after: Members): boolean =>
-  Object.keys(before).every((name) => before[name] === undefined || after[name] !== undefined) &&
-  Object.keys(after).every((name) => isSame(before[name], after[name]))
+/** Whether an object lacks a member that the earlier one has. */
+const lacksMember = (before: Members, after: Members): boolean => {
+  for (const name of Object.keys(before)) if (after[name] === undefined && before[name] !== undefined) return true
+  return false
+}
+
+const isSameMembers = (before: Members, after: Members): boolean => {
+  for (const name of Object.keys(after)) if (!isSame(before[name], after[name])) return false
+  return !lacksMember(before, after)
+}
 
 const isSame = (before: unknown, after: unknown): boolean => {
   if (before === after) return true
@@ -35,16 +42,20 @@ interface Changes {
 
 const pathTo = ([first, ...rest]: ReadonlyArray<string>, name: string): Path => (first === undefined ? [name] : [first, ...rest, name])
 
-const collect = (before: Members, after: Members, parents: ReadonlyArray<string>, changes: Changes): void => {
-  for (const [name, value] of Object.entries(after)) {
+/** `parents`: the path to these objects. It is changed on the way down, because most objects have no changes. */
+const collect = (before: Members, after: Members, parents: Array<string>, changes: Changes): void => {
+  for (const name of Object.keys(after)) {
     const earlier = before[name]
+    const value = after[name]
     if (value === undefined || earlier === value) continue
-    if (isMembers(earlier) && isMembers(value)) collect(earlier, value, [...parents, name], changes)
-    else if (!isSame(earlier, value)) changes.set.push([pathTo(parents, name), value])
+    if (isMembers(earlier) && isMembers(value)) {
+      parents.push(name)
+      collect(earlier, value, parents, changes)
+      parents.pop()
+    } else if (!isSame(earlier, value)) changes.set.push([pathTo(parents, name), value])
   }
-  for (const [name, value] of Object.entries(before)) {
-    if (value !== undefined && after[name] === undefined) changes.unset.push(pathTo(parents, name))
-  }
+  if (!lacksMember(before, after)) return
+  for (const name of Object.keys(before)) if (after[name] === undefined && before[name] !== undefined) changes.unset.push(pathTo(parents, name))
 }
 
 export const deltaOf = (before: Members, after: Members): Delta => {
