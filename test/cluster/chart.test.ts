@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { parseAllDocuments } from "yaml"
 import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
 import { chartValues, wrongValues } from "./chartValues.ts"
@@ -58,20 +58,6 @@ const Rules = Schema.Array(
 const decodeRoute = Schema.decodeUnknownSync(
   Schema.Struct({ kind: Schema.optionalKey(Schema.String), spec: Schema.optionalKey(Schema.Struct({ rules: Schema.optionalKey(Rules) })) })
 )
-const decodeDeployment = Schema.decodeUnknownOption(
-  Schema.Struct({
-    kind: Schema.Literal("Deployment"),
-    spec: Schema.Struct({
-      template: Schema.Struct({
-        spec: Schema.Struct({
-          securityContext: Schema.Record(Schema.String, Schema.Unknown),
-          volumes: Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
-        })
-      })
-    })
-  })
-)
-
 /** Asks the server whether it would take all of it as it is: no unknown field, no warning. */
 const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
   plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", ...args], { input })
@@ -180,35 +166,6 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
-  it.effect("the spool may be on a claim, which the gateway's group can write", () =>
-    Effect.gen(function* () {
-      const plane = yield* Plane
-      const podOf = (...set: ReadonlyArray<string>) =>
-        Effect.map(plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/gateway.yaml", ...set]), (rendered) => {
-          const [deployment] = parseAllDocuments(rendered).flatMap((document) => Option.toArray(decodeDeployment(document.toJS())))
-          return deployment?.spec.template.spec
-        })
-      const own = yield* podOf("--set-json", 'gateway.spool.volume={"persistentVolumeClaim":{"claimName":"spool"}}')
-      assert.deepInclude(own?.volumes ?? [], { name: "spool", persistentVolumeClaim: { claimName: "spool" } })
-      assert.deepInclude(own?.securityContext, { runAsUser: 2000, fsGroup: 2000, fsGroupChangePolicy: "OnRootMismatch" })
-      assert.deepInclude((yield* podOf())?.volumes ?? [], { name: "spool", emptyDir: { sizeLimit: "512Mi" } })
-    })
-  )
-
-  it.effect("an autoscaled gateway has no number of replicas, and a budget from its minimum", () =>
-    Effect.gen(function* () {
-      const plane = yield* Plane
-      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--set", "gateway.autoscaling.enabled=true,gateway.replicas=1"])
-      const objects = objectsOf(rendered)
-      const gatewayObjects = (kind: string) => objects.filter((object) => object.kind === kind && object.metadata.name === "seatrial-gateway")
-      assert.deepStrictEqual([gatewayObjects("HorizontalPodAutoscaler").length, gatewayObjects("PodDisruptionBudget").length], [1, 1])
-      const [deployment] = parseAllDocuments(rendered).filter(
-        (document) => document.get("kind") === "Deployment" && document.getIn(["metadata", "name"]) === "seatrial-gateway"
-      )
-      assert.isFalse(deployment?.hasIn(["spec", "replicas"]))
-    })
-  )
-
   it.effect("a gateway that becomes autoscaled keeps its number of replicas", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
@@ -222,16 +179,6 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const rendered = yield* Effect.ensuring(plane.command("helm", render), Effect.ignore(plane.command("kubectl", ["delete", ...gateway])))
       const [deployment] = parseAllDocuments(rendered).filter((document) => document.get("kind") === "Deployment")
       assert.strictEqual(deployment?.getIn(["spec", "replicas"]), 5)
-    })
-  )
-
-  it.effect("under Argo CD the check of the claim is a hook of each sync", () =>
-    Effect.gen(function* () {
-      const plane = yield* Plane
-      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/weights-check.yaml"])
-      const [job] = parseAllDocuments(rendered)
-      const annotation = (name: string) => job?.getIn(["metadata", "annotations", `argocd.argoproj.io/${name}`])
-      assert.deepStrictEqual([annotation("hook"), annotation("hook-delete-policy")], ["Sync", "BeforeHookCreation"])
     })
   )
 
@@ -281,6 +228,32 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
         promisify(execFile)("sh", ["-c", `${kubectl}\n${shell}\nadmin orgs create "a b"`], { env: { PATH: `${bin}:${process.env.PATH}` } })
       )
       assert.strictEqual(stdout, "postgres://owner|you@example.com|admin|orgs|create|a b|")
+    })
+  )
+
+  it.effect("the README's commands end the deletion of the release's own namespace, and leave nothing of the release", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const kubectl = (...args: ReadonlyArray<string>) => plane.command("kubectl", args)
+      const doomed = "doomed"
+      yield* kubectl("create", "namespace", doomed)
+      const templates = ["--show-only", "templates/rbac.yaml", "--show-only", "templates/deletion-guards.yaml"]
+      const rights = yield* plane.command("helm", ["template", "seatrial", chart, "--namespace", doomed, ...templates])
+      yield* plane.command("kubectl", ["apply", "-f", "-"], { input: rights })
+      for (const place of [doomed, "team-b"]) {
+        const metadata = { name: "tiny", namespace: place, finalizers: ["seatrial.dev/retire"] }
+        const object = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata, spec: { source: { repo: "seatrial/tiny-chat" } } }
+        yield* plane.command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify(object) })
+      }
+      yield* kubectl("delete", "namespace", doomed, "--wait=false")
+      const readme = yield* Effect.promise(() => readFile(join(chart, "README.md"), "utf8"))
+      const commands = /```sh\n(kubectl get modeldeployments -A [\s\S]*?)```/u.exec(readme)?.[1] ?? ""
+      const env = { PATH: `${join(root, "tools/bin")}:${process.env.PATH}`, KUBECONFIG: plane.kubeconfig, HOME: plane.directory }
+      yield* Effect.promise(() => promisify(execFile)("sh", ["-ec", commands], { env }))
+      yield* kubectl("wait", "--for=delete", `namespace/${doomed}`, "--timeout=120s")
+      const kinds = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings"
+      assert.strictEqual(yield* kubectl("get", kinds, "-l", "app.kubernetes.io/name=seatrial", "-o", "name"), "")
+      yield* kubectl("delete", "modeldeployment/tiny", "--namespace=team-b", "--timeout=60s")
     })
   )
 

@@ -114,4 +114,29 @@ describe("with values for its pods the chart", () => {
     ] as const)
       assert.throws(() => render(values), new RegExp(`${path}\\.env\\.DATABASE_URL cannot be set: it comes from the Secret`, "u"))
   })
+
+  it("puts the spool on a claim if a value says so, which the gateway's group can write", () => {
+    const decodeVolumes = Schema.decodeUnknownSync(Schema.Array(Schema.Record(Schema.String, Schema.Unknown)))
+    const gatewayPod = (values: unknown) => {
+      const { read } = render(values)
+      const spec = ["Deployment/seatrial-gateway", "spec", "template", "spec"] as const
+      return { volumes: decodeVolumes(read(...spec, "volumes")), security: read(...spec, "securityContext") }
+    }
+    const own = gatewayPod({ gateway: { spool: { volume: { persistentVolumeClaim: { claimName: "spool" } } } } })
+    assert.deepInclude(own.volumes, { name: "spool", persistentVolumeClaim: { claimName: "spool" } })
+    assert.deepInclude(own.security, { runAsUser: 2000, fsGroup: 2000, fsGroupChangePolicy: "OnRootMismatch" })
+    assert.deepInclude(gatewayPod({}).volumes, { name: "spool", emptyDir: { sizeLimit: "512Mi" } })
+  })
+
+  it("writes no number of replicas for an autoscaled gateway, and a budget from its minimum", () => {
+    const { kinds, read } = render({ gateway: { replicas: 1, autoscaling: { enabled: true } } })
+    assert.includeMembers(kinds, ["HorizontalPodAutoscaler/seatrial-gateway", "PodDisruptionBudget/seatrial-gateway"])
+    assert.isUndefined(read("Deployment/seatrial-gateway", "spec", "replicas"))
+  })
+
+  it("makes the check of the claim a hook of each sync of Argo CD", () => {
+    const { read } = render({}, { args: ["--is-upgrade=false"] })
+    const annotation = (name: string) => read("Job/seatrial-weights-check", "metadata", "annotations", `argocd.argoproj.io/${name}`)
+    assert.deepStrictEqual([annotation("hook"), annotation("hook-delete-policy")], ["Sync", "BeforeHookCreation"])
+  })
 })
