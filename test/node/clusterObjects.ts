@@ -74,19 +74,22 @@ export const dnsObjects: ReadonlyArray<unknown> = [
 ]
 
 /** Folders of this machine that both nodes reach. The kubelet gives a local volume to the group of a pod, which it does not do for a hostPath. */
-export const volumeNames = ["weights", "postgres", "spool-0", "spool-1"] as const
+export const volumeNames = ["weights", "postgres", "spool"] as const
 export const volumeFolder = (name: string): string => join(state, "volumes", name)
 
-const volume = (name: (typeof volumeNames)[number], claim?: string) => ({
+/** The claim for the spool of a gateway. */
+export const spoolClaim = "gateway-spool"
+
+const volume = (name: (typeof volumeNames)[number], claim: string) => ({
   apiVersion: "v1",
   kind: "PersistentVolume",
   metadata: { name },
   spec: {
-    capacity: { storage: name.startsWith("spool") ? "2Gi" : "1Ti" },
-    accessModes: name.startsWith("spool") ? ["ReadWriteOnce"] : ["ReadWriteMany", "ReadWriteOnce"],
+    capacity: { storage: "1Ti" },
+    accessModes: ["ReadWriteMany", "ReadWriteOnce"],
     persistentVolumeReclaimPolicy: "Retain",
     storageClassName: lateStorage.metadata.name,
-    ...(claim === undefined ? {} : { claimRef: { namespace, name: claim } }),
+    claimRef: { namespace, name: claim },
     local: { path: volumeFolder(name) },
     nodeAffinity: {
       required: {
@@ -96,21 +99,17 @@ const volume = (name: (typeof volumeNames)[number], claim?: string) => ({
   }
 })
 
-const restricted = { "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted" }
+/** The namespace of the release, which admits no pod that is not `restricted`. */
+export const namespaceObject = {
+  apiVersion: "v1",
+  kind: "Namespace",
+  metadata: { name: namespace, labels: { "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted" } }
+}
 
 /** What a release with the embedded Postgres needs from its cluster. */
-export const releaseObjects: ReadonlyArray<unknown> = [
-  { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels: restricted } },
+export const storageObjects: ReadonlyArray<unknown> = [
   lateStorage,
-  { apiVersion: "v1", kind: "Secret", metadata: { name: "seatrial-postgres", namespace }, stringData: { password: "aPasswordForThisTestOnly" } },
-  {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name: "seatrial-keys", namespace },
-    stringData: { "encryption-key": Buffer.alloc(32, 5).toString("base64"), "cursor-key": "a key for this test only" }
-  },
   volume("weights", "seatrial-weights"),
   volume("postgres", "data-seatrial-postgres-0"),
-  volume("spool-0"),
-  volume("spool-1")
+  volume("spool", spoolClaim)
 ]

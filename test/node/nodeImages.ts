@@ -69,11 +69,13 @@ const postgresArchive = async (buildah: Buildah): Promise<string> => {
   return buildArchive(buildah, recipe, [...["docker-entrypoint.sh", "pg_isready", "passwd"].map((file) => join(own, file)), join(native, "bin/postgres")])
 }
 
-/** Builds the images of a cluster, or takes them from an earlier build: the product's name, and the archives of all. */
+/** Builds the images of a cluster, or takes them from an earlier build: the product's name and archive, and the archives of the others. */
 export const buildNodeImages = async () => {
   mkdirSync(folder, { recursive: true })
-  const product = buildImage()
+  const { name } = buildImage()
   const buildah = new Buildah(folder)
-  const archives = [programImage(buildah, pauseImage, "pause"), programImage(buildah, dnsImage, "coredns"), await postgresArchive(buildah), archive]
-  return { product: product.name, archives }
+  return {
+    product: { name, archive },
+    archives: [programImage(buildah, pauseImage, "pause"), programImage(buildah, dnsImage, "coredns"), await postgresArchive(buildah)]
+  }
 }

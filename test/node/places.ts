@@ -13,6 +13,8 @@ export const mark = { name: "SEATRIAL_NODE_SUITE", value: state }
 export const bridge = "seatrial0"
 /** This machine's address on the bridge: API server and model hub listen there. */
 export const hostAddress = "10.88.0.1"
+/** The place of the person who follows the quick start: a network namespace whose ports are free, with an address on the bridge. */
+export const desk = { namespace: "seatrial-desk", link: "seatrial-d0", address: "10.88.0.9" }
 export const podNetwork = "10.244.0.0/16"
 export const serviceNetwork = "10.96.0.0/16"
 export const dnsAddress = "10.96.0.10"

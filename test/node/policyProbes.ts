@@ -4,6 +4,7 @@ import { namespace } from "./clusterObjects.ts"
 import type { NodeClusterShape } from "./NodeCluster.ts"
 import { dnsAddress } from "./places.ts"
 import { probeConnections } from "./probeConnections.ts"
+import type { ServedReleaseShape } from "./ServedRelease.ts"
 
 /** A port on which every stand-in listens, and that no policy allows. */
 const standInPort = 9_999
@@ -49,7 +50,7 @@ const standInPod = (image: string, name: string, own: string, labels: Readonly<R
 const podNameOf = (name: string) => `probe-${name}`
 
 /** Starts the stand-ins and a pod outside of the release, and removes them with the scope. */
-const startStandIns = ({ apply, image, kubectl }: NodeClusterShape) =>
+const startStandIns = ({ apply, image, kubectl }: ServedReleaseShape) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
       const pods = [
@@ -108,7 +109,7 @@ const targetsOf = (
 })
 
 /** Which targets each program of the release, and a pod outside of it, reaches. Programs are probed from their own pods, and jobs from stand-ins. */
-export const probeEverything = Effect.fnUntraced(function* (cluster: NodeClusterShape) {
+export const probeEverything = Effect.fnUntraced(function* (cluster: ServedReleaseShape) {
   yield* startStandIns(cluster)
   yield* cluster.syncPolicies
   const sources = yield* Effect.all([

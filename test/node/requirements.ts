@@ -10,7 +10,8 @@ export const programs = {
   conntrack: "conntrack",
   ip: "iproute2",
   nsenter: "util-linux",
-  openssl: "openssl"
+  openssl: "openssl",
+  curl: "curl"
 } as const
 
 export const built = ["etcd", "kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "coredns", "simulatedGpus", "pause", "kubectl", "helm"]

@@ -17,14 +17,19 @@ export const restartCounts = ({ kube }: Pick<NodeClusterShape, "kube">) =>
 
 const ready = '{.status.conditions[?(@.type=="Ready")]'
 
-/** Kills a program of a node, starts it again, and waits until the kubelet reports a ready node with all GPUs. */
-export const restartPart = Effect.fnUntraced(function* ({ kubectl }: NodeClusterShape, { name }: RealNode, part: Part) {
-  yield* part.stop()
-  const stoppedAt = Math.floor(Date.now() / 1_000)
-  yield* part.start
+/** Waits until the kubelet has reported a ready node with all GPUs after a time. */
+export const awaitReady = ({ kubectl }: NodeClusterShape, { name }: RealNode, since: number) => {
   const report = kubectl(["get", "node", name, `--output=jsonpath=${ready}.status} ${ready}.lastHeartbeatTime} {.status.allocatable.nvidia\\.com/gpu}`])
-  yield* eventually(`${name} is ready again`, report, (text) => {
+  return eventually(`${name} is ready again`, report, (text) => {
     const [status, heartbeat = "", gpus] = text.split(" ")
-    return status === "True" && Date.parse(heartbeat) / 1_000 > stoppedAt && gpus === "4"
+    return status === "True" && Date.parse(heartbeat) / 1_000 > Math.floor(since / 1_000) && gpus === "4"
   })
+}
+
+/** Kills a program of a node, starts it again, and waits until the node is ready. */
+export const restartPart = Effect.fnUntraced(function* (cluster: NodeClusterShape, node: RealNode, part: Part) {
+  yield* part.stop()
+  const stoppedAt = Date.now()
+  yield* part.start
+  yield* awaitReady(cluster, node, stoppedAt)
 })

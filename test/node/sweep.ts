@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs"
+import { readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { bridge, hierarchies, mark, type NodePlace, nodes, serviceNetwork, state } from "./places.ts"
+import { groupsOfNode } from "./controlGroups.ts"
+import { bridge, desk, mark, nodes, serviceNetwork, state } from "./places.ts"
 import { tryNow } from "./runTool.ts"
 
 const read = (path: string): string => {
@@ -11,14 +12,6 @@ const read = (path: string): string => {
     return ""
   }
 }
-
-const groupsOf = (folder: string): ReadonlyArray<string> =>
-  existsSync(folder)
-    ? [...readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? groupsOf(join(folder, entry.name)) : [])), folder]
-    : []
-
-/** All control groups of a node, the deepest first. */
-const groupsOfNode = ({ namespace }: NodePlace) => hierarchies().flatMap((hierarchy) => groupsOf(join(hierarchy, namespace)))
 
 const isMarked = (pid: number) => read(`/proc/${pid}/environ`).split("\0").includes(`${mark.name}=${mark.value}`)
 
@@ -61,6 +54,8 @@ const removeNetwork = (): void => {
     tryNow("ip", "netns", "del", namespace)
     tryNow("ip", "route", "del", pods)
   }
+  tryNow("ip", "link", "del", desk.link)
+  tryNow("ip", "netns", "del", desk.namespace)
   tryNow("ip", "route", "del", serviceNetwork)
   tryNow("ip", "link", "del", bridge)
 }

@@ -1,0 +1,64 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Pod } from "@seatrial/kube"
+import { Effect } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { namespace } from "./clusterObjects.ts"
+import { groupsOfContainer } from "./controlGroups.ts"
+import type { NodeClusterShape } from "./NodeCluster.ts"
+
+const statusOf = (pod: Pod, container: string) => {
+  const status = pod.status?.containerStatuses?.find(({ name }) => name === container)
+  if (status === undefined) throw new Error(`${pod.metadata.name} has no container ${container}`)
+  return status
+}
+
+/** The ID of a running container, without the name of the runtime. */
+const idOf = (pod: Pod, container: string): string => (statusOf(pod, container).containerID ?? "").replace(/^[a-z]+:\/\//u, "")
+
+/** Sends a signal to all processes of a container. */
+export const signalContainer = (pod: Pod, container: string, signal: NodeJS.Signals): void => {
+  const groups = groupsOfContainer(idOf(pod, container))
+  const pids = new Set(groups.flatMap((group) => readFileSync(join(group, "cgroup.procs"), "utf8").split("\n").filter(Boolean).map(Number)))
+  if (pids.size === 0) throw new Error(`${pod.metadata.name} has no process in its container ${container}`)
+  for (const pid of pids) process.kill(pid, signal)
+}
+
+/** Usage and limit of a control group's memory, with version 1 and 2. */
+const memoryFiles = [
+  ["memory.usage_in_bytes", "memory.limit_in_bytes"],
+  ["memory.current", "memory.max"]
+] as const
+
+const step = 4 * 2 ** 20
+
+/** Lowers the memory limit of a container to what its processes hold. The kernel first takes from it what can be read again from files. */
+const lowerLimit = (id: string): void => {
+  for (const group of groupsOfContainer(id)) {
+    for (const [usage, limit] of memoryFiles.filter(([, file]) => existsSync(join(group, file)))) {
+      try {
+        for (let bytes = Number(readFileSync(join(group, usage), "utf8")); bytes > step; bytes -= step) writeFileSync(join(group, limit), String(bytes))
+      } catch {
+        // The processes hold more than this, or the kernel has killed them.
+      }
+    }
+  }
+}
+
+/**
+ * Makes a container exceed its memory limit, so that the kernel kills it: the limit goes down to what the container holds, and `use` makes it need more. Returns how the
+ * container ended, as the kubelet reports it, after its restart. The next container of the pod has the limit of the pod's specification again.
+ */
+export const exceedMemory = Effect.fnUntraced(function* ({ kube }: Pick<NodeClusterShape, "kube">, pod: Pod, container: string, use: Effect.Effect<unknown>) {
+  const id = idOf(pod, container)
+  const { restartCount } = statusOf(pod, container)
+  const now = Effect.map(kube.list(Pod, { namespace, fieldSelector: `metadata.name=${pod.metadata.name}` }), ([current = pod]) => statusOf(current, container))
+  const round = Effect.gen(function* () {
+    lowerLimit(id)
+    // The request may fail, because the container may end meanwhile.
+    yield* Effect.exit(Effect.timeout(use, "3 seconds"))
+    return yield* now
+  })
+  const restarted = yield* eventually(`the kernel has killed ${container} of ${pod.metadata.name}`, round, (status) => status.restartCount > restartCount)
+  return { reason: restarted.lastState?.terminated?.reason, restarts: restarted.restartCount - restartCount }
+})
