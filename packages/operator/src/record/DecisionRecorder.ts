@@ -7,7 +7,7 @@ import { operatorMetrics } from "../metrics.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunStore } from "../RunStore.ts"
 import { deltaOf, isEmptyDelta, type Members } from "./delta.ts"
-import { toRecord } from "./RecordedObservation.ts"
+import { factsOf, type RecordedFacts, toRecord } from "./RecordedObservation.ts"
 
 /** A decision about a run, and what it was made from. */
 interface DecidedPass {
@@ -41,6 +41,7 @@ interface LastRecord {
   /** When its series began, Unix milliseconds. */
   readonly begunAt: number
   readonly observation: Members
+  readonly facts: RecordedFacts | null
   readonly rule: string
   /** The decision as JSON, without its times and its message. */
   readonly decided: string
@@ -120,7 +121,8 @@ const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, star
     const { decision, now, observation, run } = pass
     const before = last.get(run.id)
     if (!isActing(pass) && (before === undefined || before.rule === decision.rule)) return
-    const record = toRecord(observation)
+    const facts = factsOf(observation.run, before?.facts ?? null)
+    const record = toRecord(observation, facts)
     const decided = JSON.stringify([decision.rule, decision.actions, decision.work])
     const continued = before !== undefined && now - before.begunAt < maxSeriesMillis && before.seq + 1 < maxSeriesLength ? before : null
     const delta = continued === null ? null : deltaOf(continued.observation, record)
@@ -138,7 +140,7 @@ const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, star
       decision: JSON.stringify(decision)
     })
     // After a record that was dropped, the next one has the whole observation. A released run is hardly ever decided about.
-    if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: record, rule: decision.rule, decided })
+    if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: record, facts, rule: decision.rule, decided })
     else last.delete(run.id)
   }
 }

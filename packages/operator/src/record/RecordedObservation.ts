@@ -1,4 +1,4 @@
-import { DeploymentId, FailureCode, HostClass } from "@seatrial/domain"
+import { DeploymentId, FailureCode, HostClass, type RepositoryFacts, type RevisionId } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { PlanState, type Run, RunState } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
@@ -18,7 +18,7 @@ type Complete<Value> = Value extends Primitive
     ? ReadonlyArray<Complete<Item>>
     : { readonly [Name in keyof Value]-?: Complete<Value[Name]> }
 
-/** What is recorded of an observation. */
+/** The recorded part of an observation. */
 type Recordable = Omit<Observation, "bootLog" | "engine" | "firstReadings"> & {
   /** Read from the engine's log; null if there is no log. */
   readonly startFailure: { readonly code: FailureCode; readonly text: string } | null
@@ -191,21 +191,30 @@ const RecordedObservation = recordAll(
 const withoutValues = (podClass: PodClass): PodClass =>
   podClass.env.length === 0 ? podClass : { ...podClass, env: podClass.env.map((variable) => ({ ...variable, value: "" })) }
 
-const withoutTexts = (run: Run): Run => {
-  const { revision } = run
-  const isNamed = revision === null || revision.facts.chat_template === null
-  return {
-    ...run,
-    traceparent: null,
-    progress: null,
-    revision: isNamed ? revision : { ...revision, facts: { ...revision.facts, chat_template: "" } }
-  }
+/** The recorded facts of a revision. They are most of an observation and never change. */
+export interface RecordedFacts {
+  readonly revision: RevisionId
+  readonly facts: RepositoryFacts
 }
 
-/** What is recorded of an observation. A JSON value, except that absent members may be `undefined`. */
-export const toRecord = ({ bootLog, engine, ...observation }: Observation): Members => ({
+/** The recorded facts of the run's revision. The same instance as before for the same revision. */
+export const factsOf = ({ revision }: Run, before: RecordedFacts | null): RecordedFacts | null => {
+  if (revision === null || before?.revision === revision.id) return revision === null ? null : before
+  const { facts, id } = revision
+  return { revision: id, facts: facts.chat_template === null ? facts : { ...facts, chat_template: "" } }
+}
+
+const withoutTexts = (run: Run, known: RecordedFacts | null): Run => ({
+  ...run,
+  traceparent: null,
+  progress: null,
+  revision: run.revision === null || known === null ? null : { ...run.revision, facts: known.facts }
+})
+
+/** The record of an observation. A JSON value, except that absent members may be `undefined`. */
+export const toRecord = ({ bootLog, engine, ...observation }: Observation, facts = factsOf(observation.run, null)): Members => ({
   ...observation,
-  run: withoutTexts(observation.run),
+  run: withoutTexts(observation.run, facts),
   podClass: observation.podClass === null ? null : withoutValues(observation.podClass),
   options: observation.options.map((option): ClassOption => ({ ...option, podClass: withoutValues(option.podClass) })),
   startFailure: bootLog === null ? null : (engine?.bootFailure(bootLog) ?? null),
