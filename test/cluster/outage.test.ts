@@ -66,7 +66,7 @@ it.live(
       yield* command("kubectl", ["cordon", "kept-0"])
       yield* patch({ rollout: "replace" })
       const second = yield* caller.deploy({ model_id, serving: serving(513) })
-      yield* says(second.id, "Stopping it would not help: its node takes no new pods (cordoned)")
+      yield* says(second.id, "Stopping that revision would not help: its node takes no new pods (cordoned)")
       assert.strictEqual((yield* ask(caller, model)).status, 200)
 
       // Now it is, for an image that cannot be had; the class is corrected before the engine ever started, and the run goes on with that.

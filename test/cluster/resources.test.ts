@@ -73,7 +73,7 @@ it.live(
         ["mdep", "named", { spec: { modelId: null } }, "modelId is immutable"],
         ["mdep", "named", { spec: { modelId: "first" } }, "spec.modelId"],
         ["mdep", "named", { spec: { model: "named" } }, "modelId names the model: omit model and deploymentId"],
-        ["mdep", own, { spec: { serve: false } }, "this object shows an API run"],
+        ["mdep", own, { spec: { serve: false } }, "this object shows a deployment made through the API"],
         ["mdep", "tiny", { spec: { serving: { yarn: { factor: 1 } } } }, "spec.serving.yarn.factor: Invalid value: 1"],
         ["mdep", "tiny", { spec: { serving: { holdSeconds: 86_401 } } }, "spec.serving.holdSeconds"],
         ["mdep", "tiny", { spec: { serving: { maxContext: 0 } } }, "spec.serving.maxContext"],

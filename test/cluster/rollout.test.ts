@@ -93,7 +93,7 @@ it.live(
       // One GPU, and it serves: the new revision waits for another, and says so.
       const second = yield* redeploy(513)
       yield* caller.until(second.id, "is in the queue", ({ status }) => status === "queued")
-      yield* says(second.id, "is surge, which waits for other free GPUs")
+      yield* says(second.id, "so the new revision waits for other free GPUs")
       const stopSecond = yield* cluster.startNode("single-1", product)
       yield* activated(second.id)
       yield* eventually("the replaced engine is gone", kubectl("get", "pods", "-o", "name"), (pods) => !pods.includes(engineOf(first.id)))

@@ -132,7 +132,7 @@ const progress: DeploymentProgress = {
   deployment_id: exampleIds.deployment,
   object: "deployment_progress",
   status: "ingesting",
-  message: "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left.",
+  message: "Seatrial downloads and verifies the weights: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left.",
   queue: null,
   download: { bytes: 3_221_225_472, total_bytes: 13_958_643_712, bytes_per_second: 112_000_000, seconds_left: 96, stalled: false },
   updated_at: "2026-03-02T09:12:14.020Z"
@@ -140,7 +140,7 @@ const progress: DeploymentProgress = {
 const queuedProgress: DeploymentProgress = {
   ...progress,
   status: "probing",
-  message: "Waits for 1 GPU of H100: 2 runs go first.",
+  message: "The deployment waits for 1 GPU of H100: 2 deployments go first.",
   queue: { waits_for: "capacity", place: 3 },
   download: null
 }

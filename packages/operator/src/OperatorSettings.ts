@@ -9,11 +9,11 @@ export const operatorSettings = [
   },
   {
     name: "OPERATOR_ORGANIZATIONS",
-    description: "The same for other namespaces, as namespace=slug, separated by commas; the operator needs a Role in each"
+    description: "Organizations of further namespaces, as namespace=slug, separated by commas. The operator needs a Role in each of these namespaces"
   },
   {
     name: "OPERATOR_REQUIRE_FIRST_PURCHASE",
-    description: "Whether such an organization must make a purchase before it deploys; the same as SERVER_REQUIRE_FIRST_PURCHASE",
+    description: "Whether an organization must make a purchase before it deploys. Set the same value as in SERVER_REQUIRE_FIRST_PURCHASE",
     default: true
   },
   { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from an unresponsive one; at least 3", default: 15 },
@@ -25,7 +25,8 @@ export const operatorSettings = [
   { name: "OPERATOR_CONCURRENCY", description: "Runs that are reconciled at once", default: 16 },
   {
     name: "OPERATOR_KEEP_FINISHED_DAYS",
-    description: "Days to keep the ModelDeployment of a finished API run in the cluster. Its record and applied objects are never deleted. 0 keeps it forever",
+    description:
+      "Days to keep the ModelDeployment of a finished API deployment in the cluster. Records and applied objects are never deleted. 0: keep it forever",
     default: 30
   },
   {

@@ -18,8 +18,13 @@ layer(layerStage(), { excludeTestServices: true })("the progress of a deployment
       assert.deepInclude(yield* get, { deployment_id: id, status: "screening", message: "The deployment waits for the operator.", queue: null, download: null })
       yield* runs.enter({ id, orgId, from: "screening", to: "queued", reason: "Waits." })
       const queue = { waits_for: "capacity", place: 3 } as const
-      yield* runs.recordProgress(id, orgId, { phase: "queued", message: "Waits for 1 GPU of H100: 2 runs go first.", queue, download: null })
-      assert.deepInclude(yield* get, { status: "probing", message: "Waits for 1 GPU of H100: 2 runs go first.", queue })
+      yield* runs.recordProgress(id, orgId, {
+        phase: "queued",
+        message: "The deployment waits for 1 GPU of H100: 2 deployments go first.",
+        queue,
+        download: null
+      })
+      assert.deepInclude(yield* get, { status: "probing", message: "The deployment waits for 1 GPU of H100: 2 deployments go first.", queue })
     })
   )
 

@@ -81,7 +81,7 @@ export const deploymentEdits: ReadonlyArray<Edit> = [
   refusedSpec("a factor of 1e300", { serving: { yarn: { factor: 1e300 } } }, "yarn.factor must be at most"),
   refusedSpec("a reference with dots", { source: { ref: "a..b" } }, "ref must not contain '..'"),
   refusedSpec("a run of the API", { deploymentId: otherId }, "deploymentId is set by Seatrial"),
-  created("the name of a run", modelDeployment(otherId.replace("_", "-"), spec), "names of this form are reserved"),
+  created("the name of a run", modelDeployment(otherId.replace("_", "-"), spec), "names like dep-01... are reserved"),
   created("a name of 200 letters", modelDeployment("a".repeat(200), spec), "at most 64 characters"),
   created("no source", modelDeployment("empty", {}), "source"),
   {

@@ -49,7 +49,7 @@ it.live(
 
       const waits = yield* caller.deploy({ source, model_name: "waits", serving: { host_class: "sim-small", max_context: 512 } })
       const message =
-        "Waits for 1 GPU of Seatrial-Sim-1GiB: first in the queue. Class sim-small has 0 of 4 GPUs free. Host class sim-large has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [sim-small, sim-large]` or `host_class: any`."
+        "The deployment waits for 1 GPU of Seatrial-Sim-1GiB: first in the queue. Class sim-small has 0 of 4 GPUs free. Host class sim-large has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [sim-small, sim-large]` or `host_class: any`."
       const progress = caller.read(`/v1/deployments/${waits.id}/progress`, DeploymentProgress)
       yield* eventually("the queued run names the other class", progress, (now) => now.message === message)
       const objectOf = (id: string) =>

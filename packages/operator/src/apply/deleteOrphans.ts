@@ -7,7 +7,7 @@ import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName
 import { ignoreNotFound } from "./ignoreNotFound.ts"
 
 const message =
-  "This object has no effect: it looks like the object of an API run, and that run does not exist. Delete it, or apply an object that is named after the model and has no deploymentId."
+  "This object has no effect. Its name or deploymentId is that of a deployment made through the API, and that deployment does not exist. Delete this object, or apply an object that is named after the model and has no deploymentId."
 
 /** Whether the object exists and nothing deletes it yet. */
 const isLive = <A extends KubeObject>(object: A | undefined): object is A => object !== undefined && object.metadata.deletionTimestamp === undefined

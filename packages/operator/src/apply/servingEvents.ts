@@ -33,7 +33,7 @@ const readyChange = ({ resource: { status: earlierStatus }, run, status }: Input
 const outageMessage = ({ pod, status }: Input, { before, after }: NonNullable<ReturnType<typeof readyChange>>): string => {
   const isNewPod = before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
   const newPod = isNewPod ? "The engine's pod was deleted, and a new one was created. " : ""
-  const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
+  const why = status.cause === undefined ? "" : ` (${status.cause.object}, ${status.cause.reason}: ${status.cause.message})`
   return `${newPod}${status.message ?? after.message}${why}`
 }
 

@@ -76,7 +76,7 @@ export const transitionEvents = (run: Run, resource: WatchedDeployment, cause: M
     const before = run.history[shownCount + offset - 1]?.phase
     // The run lost its place and returned to the queue. Only the cluster knows why.
     const lost = phase === "queued" && before !== undefined && isStarting(before)
-    const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
+    const why = cause === undefined ? "" : ` (${cause.object}, ${cause.reason}: ${cause.message})`
     const message = failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`
     return { at, failed, message, name: `${objectName(run.id)}.${shownCount + offset}.${phase}`, reason: capitalized(phase) }
   })

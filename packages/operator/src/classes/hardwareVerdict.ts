@@ -15,7 +15,7 @@ export const hardwareVerdict = (object: WatchedHostClass, { leastMemory, sharing
   if (podClass === null) return { status: "Unknown", reason: "NotAccepted", message: "The specification cannot be read." }
   const { gpu_count, gpu_memory_bytes } = podClass.hostClass
   if (gpu_count > 1 && sharing !== null) {
-    const message = `The GPUs of the node ${sharing} are MIG slices or are shared, and an engine cannot be split over parts of GPUs: it offers no GPUs to this class. Create a HostClass with gpuCount: 1 for it, or exclude it with nodeSelector.`
+    const message = `The GPUs of the node ${sharing} are MIG slices or are shared. An engine of this class needs several whole GPUs, so the class does not use this node. Create a HostClass with gpuCount: 1 for the node, or exclude the node with nodeSelector.`
     return { status: "False", reason: "SharedGpus", message }
   }
   const label = memoryLabel(podClass.gpuResource)

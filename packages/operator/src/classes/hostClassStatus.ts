@@ -87,8 +87,8 @@ export const hostClassStatus = ({ capacity, hardware, models, namespace, now, ob
         inUse ? "True" : "False",
         inUse ? "Deployed" : "Unused",
         inUse
-          ? `Used by ${users}. Keep it until they are deployed elsewhere or deleted: without it their engines cannot restart.`
-          : "No model is deployed on it, so it can be deleted."
+          ? `Used by ${users}. Keep this class until they are deployed elsewhere or deleted. Without the class, their engines cannot restart.`
+          : "No model is deployed on this class, so you can delete it."
       )
     ],
     observedGeneration

@@ -13,7 +13,7 @@ const soleEndpoint = (observation: EngineObservation) => (observation.run.endpoi
  * The pod's status and the gateways' observations may be from before the node became unresponsive, so the engine takes
  * no traffic from the serving revision. Either the node returns or the pod is lost.
  */
-const silentNode: Rule = ({ pod }) => (pod.nodeDownSince === null ? null : wait("Waits for the engine's node, which does not respond."))
+const silentNode: Rule = ({ pod }) => (pod.nodeDownSince === null ? null : wait("The deployment waits for the engine's node, which does not respond."))
 
 /** A published engine may have restarted since, and may answer differently. */
 const otherAnswers: Rule = (observation) => {
@@ -38,9 +38,9 @@ const publish = (observation: EngineObservation, url: string, now: number): Deci
       "gateway_unreachable",
       `No gateway reached the new revision within 2 minutes.${run.predecessor === null || run.replaces ? "" : " The previous revision continues to serve."} Deploy again; if the problem persists, contact the cluster administrator.`
     )
-  if (soleEndpoint(observation) !== null) return wait("Waits until a gateway has reached the engine.", deadline)
+  if (soleEndpoint(observation) !== null) return wait("The deployment waits until a gateway has reached the engine.", deadline)
   return {
-    ...act("Publishes the engine to the gateways.", ...bootEvents(observation), Action.Publish({ endpoints: [{ url, pod: pod.name }] })),
+    ...act("Seatrial publishes the engine to the gateways.", ...bootEvents(observation), Action.Publish({ endpoints: [{ url, pod: pod.name }] })),
     requeueAt: deadline
   }
 }
@@ -51,9 +51,9 @@ const publish = (observation: EngineObservation, url: string, now: number): Deci
  */
 export const activating = (observation: Observation, now: number): Decision => {
   // Only a run that reuses the serving revision gets here with an active revision. Traffic and engine stay as they are.
-  if (observation.run.revision?.status === "active") return by("alreadyServes", act("Its revision already serves.", Action.Activate()))
+  if (observation.run.revision?.status === "active") return by("alreadyServes", act("The revision already serves.", Action.Activate()))
   const first = engineFirst(observation, now, "boot")
   if (first !== null) return first
-  if (!hasPod(observation) || observation.pod.url === null) return by("noAddress", wait("Waits for the engine's address."))
+  if (!hasPod(observation) || observation.pod.url === null) return by("noAddress", wait("The deployment waits for the engine's address."))
   return firstOf({ silentNode, otherAnswers, compareFirst, reached }, observation, now) ?? by("publish", publish(observation, observation.pod.url, now))
 }

@@ -10,7 +10,7 @@ const mostStarts = 2
 
 /** The message for an engine that gives other answers than the verified ones. */
 export const describeDifference = (observation: Observation): string =>
-  `The engine's answers differ from the verified ones: ${observation.boot?.verdict?.message ?? ""} It gets no traffic.`
+  `The engine's answers differ from the verified ones: ${observation.boot?.verdict?.message ?? ""} The engine gets no traffic.`
 
 /**
  * Replaces the pod if its answers differ after its container was restarted in place. The init container that checks the
@@ -20,7 +20,7 @@ export const describeDifference = (observation: Observation): string =>
 export const replaceRestarted = (observation: Observation): Decision | null => {
   const { boot, pod } = observation
   if (boot === null || pod === null || pod.restarts === 0 || boot.failures >= mostStarts) return null
-  const message = `${describeDifference(observation)} The container restarted in place, without a check of its weights. A new pod checks them.`
+  const message = `${describeDifference(observation)} The container restarted in place, without a check of its weights. A new pod checks the weights.`
   return act(message, Action.RecordEvent({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 
@@ -36,8 +36,8 @@ const compare = (observation: Observation, now: number): Decision | null => {
   const ended = endedOf(observation, "boot")
   if (ended !== null && ended.attempts >= trialAttempts) return null
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  if (observation.work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
-  return { ...wait("Compares the engine's answers with the verified ones."), work: "boot" }
+  if (observation.work.running === null && now < next) return wait(`${ended?.message} Seatrial repeats the comparison.`, next)
+  return { ...wait("Seatrial compares the engine's answers with the verified ones."), work: "boot" }
 }
 
 /** Keeps an engine with other answers without traffic: on another node, in a new pod, or until someone acts. */
@@ -51,7 +51,7 @@ const withhold = (observation: Observation, { uid }: ObservedPod, { failures, ve
   // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
   const isNoted = observation.run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (verdict?.at ?? 0))
   return act(
-    `${message} Deploy it again, or delete its pod to start a new comparison.`,
+    `${message} Deploy the model again, or delete the engine's pod to start a new comparison.`,
     ...(isNoted ? [] : [event, Action.NoteNodeFault({ code: startsDiffer })])
   )
 }
@@ -75,7 +75,7 @@ export const bootEvents = ({ boot, pod }: Observation): ReadonlyArray<Action> =>
       Action.RecordEvent({
         reason: "StartNotCompared",
         about: pod.uid,
-        message: "The engine's answers could not be compared with the verified ones. It serves anyway."
+        message: "The engine's answers could not be compared with the verified ones. The engine serves anyway."
       })
     ]
   return boot.verdict.outcome === "drifted" ? [Action.RecordEvent({ reason: "FingerprintDrift", about: pod.uid, message: boot.verdict.message })] : []

@@ -19,8 +19,10 @@ type FailedFetch = Extract<ObservedFetch, { readonly _tag: "Failed" }>
 /** Retries a failed download after a pause. */
 const retryDownload = (lost: string, { endedAt, failure }: FailedFetch, now: number): Decision => {
   const again = (endedAt ?? now) + fetchAgain
-  const message = `${lost} They could not be downloaded: ${failure.text}`
-  return now < again ? wait(`${message} The download is retried later.`, again) : act(`${message} The download is retried now.`, Action.RemoveFetch())
+  const message = `${lost} The weights could not be downloaded: ${failure.text}`
+  return now < again
+    ? wait(`${message} Seatrial retries the download later.`, again)
+    : act(`${message} Seatrial retries the download now.`, Action.RemoveFetch())
 }
 
 /**
@@ -33,15 +35,16 @@ export const bringBack = (observation: Observation, now: number): Decision | nul
   if (pod === null || failure === null) return null
   const lost = `The engine cannot use its weights: ${failure.text}`
   return ObservedFetch.$match(fetch, {
-    Absent: () => by("startDownload", act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())),
+    Absent: () =>
+      by("startDownload", act(`${lost} Seatrial downloads the weights again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())),
     Active: (active) => (active.outdated === true ? replaceFetch : waitForDownload(observation, active, now, `${lost} `)),
-    Leaving: () => by("downloadLeaving", wait(`${lost} Waits for an earlier download to end.`)),
+    Leaving: () => by("downloadLeaving", wait(`${lost} The engine waits for an earlier download to end.`)),
     Failed: (failed) => by("downloadFailed", retryDownload(lost, failed, now)),
     Succeeded: () =>
       by(
         "downloaded",
         act(
-          "The weights are available again. Restarts the engine.",
+          "The weights are available again. Seatrial restarts the engine.",
           Action.RemovePod({ uid: pod.uid, force: false }),
           Action.NoteWeights(),
           Action.RemoveFetch()

@@ -12,4 +12,4 @@ export const chosenClass = ({ run }: Pick<Observation, "run">): string => {
 
 /** The decision for a run whose host class was deleted. */
 export const classMissing = (observation: Pick<Observation, "run">): Decision =>
-  by("classMissing", wait(`Waits for the host class ${chosenClass(observation)}, which does not exist or cannot be read.`))
+  by("classMissing", wait(`The deployment waits for the host class ${chosenClass(observation)}, which does not exist or cannot be read.`))

@@ -11,14 +11,14 @@ import { redownloadWeights } from "./materializing.ts"
 export const describeCopy = (copy: ObservedCopy | null): string | null => {
   if (copy === null || copy.done) return null
   if (copy.checks === true) {
-    if (copy.running) return "Checks whether the weights are unchanged since the download. Changed files are verified again."
+    if (copy.running) return "Seatrial checks whether the weights are unchanged since the download. Changed files are verified again."
     return copy.failure === null ? null : `The engine cannot use its weights: ${copy.failure.text}`
   }
-  if (copy.failure !== null && !copy.running) return `The weights could not be copied to the node: ${copy.failure.text} The copy is retried.`
+  if (copy.failure !== null && !copy.running) return `The weights could not be copied to the node: ${copy.failure.text} Seatrial retries the copy.`
   if (!copy.running) return null
-  if (copy.progress === null) return "Copies the weights to the node."
-  if (copy.progress.waiting) return "Waits for another pod that copies the same weights to the node."
-  return `Copies the weights to the node: ${describeProgress(copy.progress)}`
+  if (copy.progress === null) return "Seatrial copies the weights to the node."
+  if (copy.progress.waiting) return "Another pod copies the same weights to the node first."
+  return `Seatrial copies the weights to the node: ${describeProgress(copy.progress)}`
 }
 
 /**
@@ -33,7 +33,7 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
     "tooLargeToCopy",
     fail(
       "weights_store_full",
-      `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster administrator to raise that.`
+      `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster administrator to raise this limit.`
     )
   )
 }

@@ -19,7 +19,7 @@ export const noteImage = ({ pod, run }: Observation): ReadonlyArray<Action> => {
 export const replaceChanged = ({ merged, pod, run }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } | null => {
   if (pod !== null && pod.merge !== null && merged === "none") {
     return {
-      message: "The engine serves the merged model. The adapter replaces it.",
+      message: "The engine serves the merged model, which is no longer needed. It restarts with the base and the adapter.",
       actions: [Action.RemovePod({ uid: pod.uid, force: false })]
     }
   }

@@ -14,7 +14,7 @@ import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
 
 const evicted: Rule = ({ pod }) => (pod.lost === null ? null : act(`The engine was evicted: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true })))
 
-const ending: Rule = ({ pod }) => (pod.deleting ? wait("Waits for an earlier engine to end.") : null)
+const ending: Rule = ({ pod }) => (pod.deleting ? wait("The deployment waits for an earlier engine to end.") : null)
 
 const otherImage: Rule = (observation) => {
   const changed = replaceChanged(observation)
@@ -45,8 +45,8 @@ const outdated: Rule = ({ outdated, pod }) => (outdated ? replaceOutdated(pod) :
 /** The pod lost its place, and Kueue or an autoscaler may give it another: it has not failed. */
 const unplaced: Rule = ({ pod, podClass }) => {
   if (pod.scheduled) return null
-  if (pod.gated) return wait("Waits in Kueue's queue for other GPUs.")
-  return podClass?.autoscaling === true ? wait("No node can take the engine yet, but one may be on its way.") : null
+  if (pod.gated) return wait("The deployment waits in Kueue's queue for other GPUs.")
+  return podClass?.autoscaling === true ? wait("No node can take the engine yet. The cluster's autoscaler may be adding one.") : null
 }
 
 /** The failure of an engine that was not ready again in time. */
@@ -54,7 +54,7 @@ const unresponsive = ({ pod, run }: EngineObservation, seconds: number): Decisio
   if (pod.unreadySidecar !== null) return fail("container_blocked", sidecarUnready(seconds))
   const isAlive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
   return isAlive
-    ? fail("engine_hung", `The engine hung during the trial: its process runs, but it has not responded for ${seconds} seconds. Try another runtime.`)
+    ? fail("engine_hung", `The engine hung during the trial. Its process runs, but the engine has not responded for ${seconds} seconds. Try another runtime.`)
     : fail(
         "engine_lost",
         `The engine stopped responding during the trial and was not ready again within ${seconds} seconds. Try again, or choose another host class.`
@@ -67,10 +67,10 @@ const awaitReady = (observation: EngineObservation, now: number, kind: WorkKind)
   const work = goesOn(observation, kind)
   // The work's own requests show whether the engine still computes. A busy engine may answer no probe, and the work has
   // its own time limit.
-  if (work !== null) return { ...wait("Waits for the engine, which is busy with its trial and answers its probes late."), work }
+  if (work !== null) return { ...wait("The deployment waits for the engine, which is busy with the trial and answers probes late."), work }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
-  return now >= deadline ? unresponsive(observation, seconds) : wait("Waits for the engine to be ready again.", deadline)
+  return now >= deadline ? unresponsive(observation, seconds) : wait("The deployment waits for the engine to be ready again.", deadline)
 }
 
 /**
@@ -79,7 +79,7 @@ const awaitReady = (observation: EngineObservation, now: number, kind: WorkKind)
  */
 export const engineFirst = (observation: Observation, now: number, kind: WorkKind): Decision | null => {
   if (!hasPod(observation))
-    return observation.podClass === null ? classMissing(observation) : by("createPod", act("Requests the engine again.", Action.EnsurePod()))
+    return observation.podClass === null ? classMissing(observation) : by("createPod", act("Seatrial creates the engine's pod again.", Action.EnsurePod()))
   const stopped = firstOf({ evicted, ending, otherImage, crashed }, observation, now)
   if (stopped !== null) return stopped
   if (observation.pod.ready && observation.pod.url !== null) return null

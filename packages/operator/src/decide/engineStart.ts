@@ -48,7 +48,7 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
   const code = isImageTrouble(pod.blocked) ? "image_unavailable" : "container_blocked"
   if (neverPullable.has(pod.blocked) || now >= since + imageDeadline) {
-    return fail(code, `${text} (${pod.blocked}). The node's message is in status.cause of its ModelDeployment.`)
+    return fail(code, `${text} (${pod.blocked}). The node's message is in status.cause of this deployment's ModelDeployment.`)
   }
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
@@ -56,7 +56,7 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
 /** The hint if the scheduler finds no node although one has room by all that the operator counts. */
 const uncountedPods = ({ freeSlots, hasUncountedPods }: Observation): string =>
   hasUncountedPods && freeSlots >= 1
-    ? " A node has room for it, except for what pods in other namespaces hold. The operator counts their GPUs only with OPERATOR_COUNT_ALL_PODS."
+    ? " A node has room for the engine, except for what pods in other namespaces hold. The operator counts the GPUs of those pods only with OPERATOR_COUNT_ALL_PODS."
     : ""
 
 /** Why the GPUs that were free when the pod was created are no longer free. */
@@ -72,9 +72,10 @@ const lostPlace = ({ setAside, shortage }: Observation): string =>
  */
 const unplaced = (observation: EngineObservation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
   const { freeSlots, pod, podClass, predecessorHolds, run } = observation
-  if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has finished its requests and released its GPUs.`)
+  if (run.replaces && predecessorHolds)
+    return wait(`The deployment waits until ${run.predecessor?.run ?? "the serving one"} has finished its requests and released its GPUs.`)
   if (podClass?.autoscaling === true) {
-    const text = "No node can take the engine yet, but one may be on its way"
+    const text = "No node can take the engine yet, and the cluster's autoscaler may be adding one"
     return wait(`${text}: ${message}`, null, `${text}.`)
   }
   const patience = countedFrom(observation, since) + schedulingPatience
@@ -96,7 +97,8 @@ const running: Rule = ({ pod }) => (pod.started ? enter("booting", "The engine's
 
 const outdated: Rule = ({ outdated, pod }) => (outdated ? replaceOutdated(pod) : null)
 
-const gatedAgain: Rule = (observation) => (observation.pod.gated ? requeue(observation, "Its GPUs were taken, and it waits in Kueue's queue again.") : null)
+const gatedAgain: Rule = (observation) =>
+  observation.pod.gated ? requeue(observation, "The engine's GPUs were taken, and the deployment waits in Kueue's queue again.") : null
 
 const unschedulable: Rule = (observation, now) => (observation.pod.unschedulable === null ? null : unplaced(observation, observation.pod.unschedulable, now))
 
@@ -108,11 +110,11 @@ const awaitContainer = (observation: EngineObservation, now: number): Decision =
   if (pod.scheduled && now >= deadline)
     return fail(
       "provisioning_timeout",
-      "The engine's container was not started within 30 minutes. Try again, or choose another host class. The node's message is in status.cause of its ModelDeployment."
+      "The engine's container was not started within 30 minutes. Try again, or choose another host class. The node's message is in status.cause of this deployment's ModelDeployment."
     )
   return (
     blockedFor(pod, countedFrom(observation, since, observation.blockedSince), now) ??
-    (pod.scheduled ? wait("The node prepares the container.", deadline) : wait("Waits for a node."))
+    (pod.scheduled ? wait("The node prepares the container.", deadline) : wait("The engine waits for a node."))
   )
 }
 
@@ -120,7 +122,7 @@ const awaitContainer = (observation: EngineObservation, now: number): Decision =
 export const provisioning = (observation: Observation, now: number): Decision => {
   if (!hasPod(observation)) {
     if (observation.podClass === null) return classMissing(observation)
-    return tooLargeToCopy(observation) ?? by("createPod", act("Requests a GPU pod.", Action.EnsurePod()))
+    return tooLargeToCopy(observation) ?? by("createPod", act("Seatrial creates the engine's pod.", Action.EnsurePod()))
   }
   const rules = { beingDeleted, evicted, running, outdated, gatedAgain, unschedulable, copying, merging }
   return firstOf(rules, observation, now) ?? by("awaitContainer", awaitContainer(observation, now))
@@ -136,7 +138,7 @@ export const moreMemory = "Choose a host class with more memory, or ask the clus
 /** Start failures that missing weights may cause. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
 
-const ending: Rule = ({ pod }) => (pod.deleting ? wait("Waits for an earlier engine to end.") : null)
+const ending: Rule = ({ pod }) => (pod.deleting ? wait("The deployment waits for an earlier engine to end.") : null)
 
 const ready: Rule = (observation) => {
   if (!observation.pod.ready) return null
@@ -162,7 +164,7 @@ const failedStart: Rule = (observation, now) => {
 
 /** The failure of a run whose engine is ready in a pod that is not. */
 export const sidecarUnready = (seconds: number): string =>
-  `The engine is ready, but a container that the cluster added to its pod was not ready within ${seconds} seconds. Its name is in status.cause of the ModelDeployment. Correct the webhook or service mesh that adds it, or exclude the namespace.`
+  `The engine is ready, but a container that the cluster added to its pod was not ready within ${seconds} seconds. The container's name is in status.cause of the ModelDeployment. Correct the webhook or service mesh that adds the container, or exclude the namespace.`
 
 /** Waits until the engine has loaded the model, at the latest until the deadline of its host class. */
 const awaitLoaded = (observation: EngineObservation, now: number): Decision => {
@@ -172,7 +174,7 @@ const awaitLoaded = (observation: EngineObservation, now: number): Decision => {
   if (now >= deadline && pod.unreadySidecar !== null) return fail("container_blocked", sidecarUnready(seconds))
   if (now >= deadline)
     return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class with a longer bootDeadlineSeconds.`)
-  const restarted = pod.restarts === 0 ? "" : ` It ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
+  const restarted = pod.restarts === 0 ? "" : ` The engine ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
   return wait(`The engine loads the model.${restarted}`, deadline)
 }
 

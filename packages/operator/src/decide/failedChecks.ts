@@ -29,9 +29,9 @@ const remedies: Partial<Record<FailureCode, string>> = {
   fidelity_failed: "The engine with the adapter does not match the merged model; try another runtime, or a repository with the adapter merged into its base.",
   fidelity_not_run: "Deploy again; if the problem persists, use a repository with the adapter merged into its base.",
   nondeterministic_output: "The engine's answers are not deterministic; try another host class or runtime.",
-  engine_hung: "Its process runs, but the engine computed nothing during the checks. If its node has spare CPU time, try another runtime.",
+  engine_hung: "The engine's process runs, but it computed nothing during the checks. If the node was busy, deploy again. Otherwise try another runtime.",
   trial_unavailable:
-    "The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a shorter context.",
+    "The engine was still computing, and the model is not at fault. Deploy again when the node is less busy, or use a faster host class or a shorter context.",
   cross_request_leak: "The engine mixes up requests and must not serve. Contact the cluster administrator."
 }
 
@@ -39,7 +39,7 @@ const remedies: Partial<Record<FailureCode, string>> = {
 const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engine_error", string>> = {
   other_engine_version:
     "Two versions of the engine give different answers for the same commit. If this version is wrong, try another runtime. If the other version is wrong, delete the models that were verified with it, and deploy again.",
-  adapter_without_effect: "The adapter itself has no effect, as if it was never trained (lora_B is all zeros). Use another revision or adapter.",
+  adapter_without_effect: "The adapter itself has no effect: it was never trained (lora_B is all zeros). Use another revision or adapter.",
   engine_error: "Wrong weights can produce NaN values, on which this engine fails. Try another revision; if the weights are right, try another runtime."
 }
 

@@ -39,10 +39,11 @@ const ended = (observation: Observation): Decision => {
 const draining = (observation: Observation, now: number, message: string): Decision => {
   const removal = removePod(observation)
   if (removal.length === 0 || (observation.pod !== null && observation.pod.lost !== null)) return act(message, ...withdraw(observation), ...removal)
-  if (withdraw(observation).length > 0) return { ...act("Finishes its last requests.", ...withdraw(observation)), requeueAt: now + drainTime }
+  if (withdraw(observation).length > 0) return { ...act("The engine finishes its last requests.", ...withdraw(observation)), requeueAt: now + drainTime }
   const since = observation.withdrawnAt ?? now
-  if (now < since + drainTime) return wait("Finishes its last requests.", since + drainTime)
-  if (observation.run.inFlight > 0 && now < since + drainLimit) return wait("Finishes its last requests.", Math.min(now + drainInterval, since + drainLimit))
+  if (now < since + drainTime) return wait("The engine finishes its last requests.", since + drainTime)
+  if (observation.run.inFlight > 0 && now < since + drainLimit)
+    return wait("The engine finishes its last requests.", Math.min(now + drainInterval, since + drainLimit))
   return act(message, ...removal)
 }
 
@@ -52,32 +53,32 @@ const draining = (observation: Observation, now: number, message: string): Decis
 const candidate = (observation: Observation, now: number): Decision => {
   const { run } = observation
   const [by] = run.reusedBy
-  if (by !== undefined) return wait(`Verified. ${by} makes it the serving revision.`)
+  if (by !== undefined) return wait(`Verified. The deployment ${by} makes this revision the serving one.`)
   const until = isUnpaid(observation, now) ? now : heldUntil(countedAs(observation, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
-  if (now < until && observation.pod !== null && observation.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
-  return act("Verified. Its GPUs are free.", ...withdraw(observation), ...removePod(observation))
+  if (now < until && observation.pod !== null && observation.pod.lost === null) return wait("Verified. The engine keeps its GPUs for a while.", until)
+  return act("Verified. The engine's GPUs are free.", ...withdraw(observation), ...removePod(observation))
 }
 
 /** Whether a ready engine of another run has traffic, and why not. `engine`: how the message names it. */
 const trafficOfOther = (observation: Observation, engine: string, now: number): string => {
   const reason = whyNoTraffic(observation, now)
-  if (reason === null) return `Serves with the engine of ${observation.run.engineRun}, which this run reuses.`
+  if (reason === null) return `The model serves with the engine of ${observation.run.engineRun}, which this deployment reuses.`
   if (reason === "AnswersDiffer") return describeDifference(observation)
   return withheld(observation) === null
     ? `${engine} waits until a gateway has reached it.`
-    : `${engine} is not ready: its answers are compared with the verified ones.`
+    : `${engine} is not ready, because its answers are being compared with the verified ones.`
 }
 
 /** The state of an engine that this run serves with and another run owns. */
 const engineOfOther = (observation: Observation, now: number): string => {
   const { pod, podClass, run } = observation
-  const engine = `The engine of ${run.engineRun}, which this run reuses,`
+  const engine = `The engine of ${run.engineRun}, which this deployment reuses,`
   if (run.modelDisabled) return "The model is disabled; its weights stay."
-  if (run.replacedBy !== null) return `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`
+  if (run.replacedBy !== null) return `The engine's GPUs went to the replacement, ${run.replacedBy}. The engine starts again if that deployment fails.`
   const unpaid = releasedUnpaid(observation, now)
   if (unpaid !== null) return unpaid.message
   if (isIdle(observation, now)) return "Idle: the model had no requests for a while. The next request starts its engine."
-  if (pod === null) return podClass === null ? classGone(observation) : `${engine} is not ready: it is being restarted.`
+  if (pod === null) return podClass === null ? classGone(observation) : `${engine} is not ready, because it is being restarted.`
   if (pod.lost !== null) return `${engine} was evicted: ${pod.lost}. It is replaced.`
   if (!isUp(pod)) return `${engine} is not ready: ${whyNotReady(observation, pod)}`
   return trafficOfOther(observation, engine, now)
@@ -131,11 +132,11 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   if (reuses(observation)) return by("engineOfAnotherRun", reused(observation, now))
   if (run.phase !== "activated") return by("ended", ended(observation))
   if (run.modelDeleted) return by("modelDeleted", draining(observation, now, "The model was deleted."))
-  if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "Replaced by a newer revision."))
+  if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "A newer revision replaced this one."))
   if (run.revision?.status !== "active") return by("candidate", candidate(observation, now))
   if (run.modelDisabled) return by("modelDisabled", draining(observation, now, "The model is disabled; its weights stay."))
   if (run.replacedBy !== null) {
-    const message = `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`
+    const message = `The engine's GPUs went to the replacement, ${run.replacedBy}. The engine starts again if that deployment fails.`
     return by("replaced", draining(observation, now, message))
   }
   const unpaid = releasedUnpaid(observation, now)

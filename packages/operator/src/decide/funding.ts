@@ -19,14 +19,14 @@ export const describeFunding = (organization: string, why: FundingProblem): Fund
         reason: "BalanceUsedUp",
         problem: `The prepaid balance of the organization ${organization} is used up`,
         remedy: `Record a purchase (seatrial admin purchases record --org ${organization} <micro-dollars>) or grant a credit.`,
-        publicRemedy: "Add balance."
+        publicRemedy: "Ask an administrator to record a purchase or to grant a credit."
       }
     case "suspended":
       return {
         reason: "BillingSuspended",
         problem: `The billing of the organization ${organization} is suspended`,
         remedy: `Resume the billing (seatrial admin billing resume --org ${organization}).`,
-        publicRemedy: "Ask an administrator to resume it."
+        publicRemedy: "Ask an administrator to resume billing."
       }
     default:
       return {
@@ -42,7 +42,7 @@ export const describeFunding = (organization: string, why: FundingProblem): Fund
 export const waitsForFunds = ({ funding, run }: Pick<Observation, "funding" | "run">) => {
   if (funding === null) return null
   const { problem, publicRemedy, remedy } = describeFunding(run.orgSlug, funding.why)
-  const message = (action: string) => `${problem}, so the run gets no GPU. ${action} The run continues within a minute after that.`
+  const message = (action: string) => `${problem}, so the deployment gets no GPU. ${action} The deployment continues within a minute after that.`
   return { message: message(remedy), publicMessage: message(publicRemedy) }
 }
 
@@ -56,8 +56,8 @@ export const releasedUnpaid = (observation: Observation, now: number) => {
   if (funding === null || !isUnpaid(observation, now)) return null
   const { problem, publicRemedy, remedy } = describeFunding(run.orgSlug, funding.why)
   const after =
-    run.revision?.settings.hold_seconds === undefined ? "Its engine starts within a minute after that." : "The next request after that starts its engine."
-  const message = (action: string) => `${problem}, so the model has no engine. It stays activated. ${action} ${after}`
+    run.revision?.settings.hold_seconds === undefined ? "The engine starts within a minute after that." : "The next request after that starts the engine."
+  const message = (action: string) => `${problem}, so the model has no engine. The model stays activated. ${action} ${after}`
   return { message: message(remedy), publicMessage: message(publicRemedy) }
 }
 

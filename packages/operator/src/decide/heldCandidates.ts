@@ -10,6 +10,6 @@ export const describeCandidates = ({ candidates }: Observation, limit = false): 
     .filter(({ inPlace }) => limit || inPlace)
     .map(
       ({ gpus, pod, run, until }) =>
-        ` The model's verified candidate (${run}) holds ${gpusInWords(gpus)} until ${new Date(until).toISOString()}, the end of its hold time. To free them sooner, delete its pod ${pod}; the weights and the revision stay.`
+        ` The model's verified candidate (${run}) holds ${gpusInWords(gpus)} until ${new Date(until).toISOString()}, the end of its hold time. To free these GPUs sooner, delete the pod ${pod}. The weights and the revision stay.`
     )
     .join("")

@@ -19,8 +19,8 @@ export const replaceHung = ({ pod, podClass }: Observation): { readonly message:
   const sidecar = pod?.unreadySidecar ?? null
   const message =
     sidecar === null
-      ? `The engine was not ready for ${time}, although its container runs. It is replaced.`
-      : `The engine is ready, but the container ${sidecar}, which something else added to its pod, was not for ${time}. The pod is replaced.`
+      ? `The engine was not ready for ${time}, although its container runs. The engine is replaced.`
+      : `The engine is ready, but the added container ${sidecar} was not ready for ${time}. The pod is replaced.`
   return {
     message,
     actions: pod === null ? [] : [Action.RecordEvent({ reason: "EngineReplaced", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })]

@@ -11,11 +11,11 @@ import { goTo, placement } from "./placement.ts"
 
 /** A sentence about the progress of the download. */
 const describe = (size: string, progress: DownloadState | null): string => {
-  if (progress === null) return `Downloads and verifies ${size}.`
-  if (progress.waiting) return "Waits for another download of the same files."
+  if (progress === null) return `Seatrial downloads and verifies ${size}.`
+  if (progress.waiting) return "The deployment waits for another download of the same files."
   const { stalledSeconds } = progress
-  if (stalledSeconds !== null) return `The download stalled: ${describeStall(progress, stalledSeconds)} It is retried over new connections.`
-  return `Downloads and verifies: ${describeProgress(progress)}`
+  if (stalledSeconds !== null) return `The download stalled: ${describeStall(progress, stalledSeconds)} Seatrial retries over new connections.`
+  return `Seatrial downloads and verifies the weights: ${describeProgress(progress)}`
 }
 
 const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === null ? 0 : weightsSize(run.revision))
@@ -34,11 +34,11 @@ export const describeObstacle = (fetch: ObservedFetch, now: number): string | nu
   if (fetch._tag !== "Active") return null
   const { lastFailure, progress, runsSince } = fetch
   const obstacle = lastingObstacle(fetch, now)
-  if (obstacle !== null) return `The download cannot start: ${obstacle.message}`
+  if (obstacle !== null) return `The download cannot start. ${obstacle.message}`
   if (progress !== null) return null
-  if (lastFailure !== undefined) return `The download is retried. The previous attempt failed: ${lastFailure.code}: ${lastFailure.text}`
+  if (lastFailure !== undefined) return `Seatrial retries the download. The previous attempt failed with ${lastFailure.code}: ${lastFailure.text}`
   if (runsSince === undefined || now < runsSince + fetchStart) return null
-  return "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
+  return "The download has reported nothing since its start. The hub may not respond at its address (HF_ENDPOINT). Seatrial retries for some minutes."
 }
 
 /** A sentence about the progress of a running download, or about its obstacle. */
@@ -52,7 +52,7 @@ export const describeDownload = (observation: Observation, fetch: ActiveFetch, n
 export const waitForDownload = (observation: Observation, fetch: ActiveFetch, now: number, before = ""): Decision => {
   const message = describeDownload(observation, fetch, now)
   const isBlocked = lastingObstacle(fetch, now) !== null
-  const publicMessage = isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined
+  const publicMessage = isBlocked ? `${before}The download cannot start, because the cluster does not start its pod.` : undefined
   return by("awaitDownload", wait(`${before}${message}`, now + fetchInterval, publicMessage))
 }
 
@@ -62,7 +62,7 @@ export const waitForDownload = (observation: Observation, fetch: ActiveFetch, no
  */
 export const replaceFetch: Decision = by(
   "downloadOutdated",
-  act("The settings of the download have changed since it started. It is restarted and keeps the files that it has.", Action.RemoveFetch())
+  act("The settings of the download have changed since its start. The download restarts and keeps the files that it has.", Action.RemoveFetch())
 )
 
 /** Fails the run if the cluster has created no pod for the download for too long: something refuses it. Otherwise null. */
@@ -72,7 +72,7 @@ const refusedPod = (observation: Observation, { obstacle }: ActiveFetch, now: nu
     "downloadRefused",
     fail(
       "download_failed",
-      `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes: a ResourceQuota, a LimitRange or an admission policy may not allow it, or an admission webhook does not answer. The events of its Job name the cause. Ask the cluster administrator to change that, then deploy again.`
+      `The cluster created no pod for the download within ${refusalDeadline / 60_000} minutes. A ResourceQuota, a LimitRange or an admission policy may not allow the pod, or an admission webhook does not answer. The events of the Job name the cause. Ask the cluster administrator to remove the cause, then deploy again.`
     )
   )
 }
@@ -86,11 +86,11 @@ export const materializing = (observation: Observation, now: number): Decision =
       // The host class determines the store of the weights.
       if (observation.podClass === null) return classMissing(observation)
       if (observation.weights !== null) return by("weightsStored", goTo(placement(observation)))
-      return by("startDownload", act(`Starts the download of ${size}.`, Action.EnsureFetch()))
+      return by("startDownload", act(`Seatrial starts the download of ${size}.`, Action.EnsureFetch()))
     case "Active":
       return fetch.outdated === true ? replaceFetch : (refusedPod(observation, fetch, now) ?? waitForDownload(observation, fetch, now))
     case "Leaving":
-      return by("downloadLeaving", wait("Waits for an earlier download to end."))
+      return by("downloadLeaving", wait("The deployment waits for an earlier download to end."))
     case "Failed":
       return by("downloadFailed", fail(fetch.failure.code, fetch.failure.text))
     case "Succeeded":
@@ -103,7 +103,7 @@ const startRedownload = (observation: Observation): Decision =>
   by(
     "startDownload",
     act(
-      `The engine did not start. Checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
+      `The engine did not start. Seatrial checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
       ...(observation.weights === null ? [] : [Action.ForgetWeights()]),
       Action.EnsureFetch()
     )
@@ -113,7 +113,7 @@ const restartEngine = ({ pod }: Observation): Decision =>
   by(
     "downloaded",
     act(
-      "The weights are complete. Starts the engine again.",
+      "The weights are complete. Seatrial starts the engine again.",
       ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
       Action.NoteWeights(),
       Action.RemoveFetch()
@@ -134,7 +134,7 @@ export const redownloadWeights = (observation: Observation, now: number): Decisi
   return ObservedFetch.$match(observation.fetch, {
     Absent: () => (lacksClass ? classMissing(observation) : isOwn ? null : startRedownload(observation)),
     Active: (fetch) => waitForDownload(observation, fetch, now),
-    Leaving: () => (isOwn ? null : by("downloadLeaving", wait("Waits for an earlier download to end."))),
+    Leaving: () => (isOwn ? null : by("downloadLeaving", wait("The deployment waits for an earlier download to end."))),
     Failed: ({ failure }) => by("downloadFailed", fail(failure.code, failure.text)),
     Succeeded: () => (lacksClass ? classMissing(observation) : restartEngine(observation))
   })

@@ -12,7 +12,7 @@ export const preparedAt = ({ copy, merge }: ObservedPod): number | null => {
 /** Waits for the merge, at the latest until its deadline. */
 const awaitMerge = (observation: Observation, pod: ObservedPod, now: number): Decision => {
   const deadline = countedFrom(observation, observation.run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
-  if (now < deadline) return wait("Merges the adapter into its base, to compare the adapter with the merged model.", deadline)
+  if (now < deadline) return wait("Seatrial merges the adapter into its base, to compare the adapter with the merged model.", deadline)
   return fail(
     "fidelity_not_run",
     `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours. Deploy again; if the problem persists, use a repository with the adapter merged into its base.`
@@ -27,5 +27,5 @@ export const merging = (observation: Observation, now: number): Decision | null 
   const { failure } = merge
   if (failure !== null && (merge.final === true || merge.failures > bootRestarts)) return fail(failure.code, failure.text)
   if (merge.running) return awaitMerge(observation, pod, now)
-  return failure === null ? null : wait(`The adapter could not be merged into its base: ${failure.text} It is retried.`)
+  return failure === null ? null : wait(`The adapter could not be merged into its base: ${failure.text} Seatrial retries the merge.`)
 }

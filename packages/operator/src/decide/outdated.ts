@@ -16,6 +16,6 @@ export const leaving = ({ lost, uid }: ObservedPod): Decision =>
   by(
     "engineLeaving",
     lost === null
-      ? wait("Waits for an earlier engine to end.")
-      : act(`Waits for an earlier engine to end. It was evicted: ${lost}.`, Action.RemovePod({ uid, force: true }))
+      ? wait("The deployment waits for an earlier engine to end.")
+      : act(`The deployment waits for an earlier engine to end. That engine was evicted: ${lost}.`, Action.RemovePod({ uid, force: true }))
   )

@@ -28,31 +28,36 @@ const count = (number: number, one: string, many = `${one}s`) => `${number} ${nu
 const takesOver = (rule: string, { run: { predecessor } }: Observation, because: string): Placement => {
   const effect =
     predecessor?.differs === true
-      ? "It had no traffic, because its answers differ from the verified ones."
+      ? `${predecessor.run} had no traffic, because its answers differ from the verified ones.`
       : "The model is unavailable until the new revision is ready."
-  return { rule, phase: "provisioning", reason: `${because} Stops ${predecessor?.run ?? "its predecessor"} and uses its GPUs. ${effect}`, replaces: true }
+  return {
+    rule,
+    phase: "provisioning",
+    reason: `${because} ${predecessor === null ? "The serving deployment" : `The deployment ${predecessor.run}`} is stopped, and this deployment uses its GPUs. ${effect}`,
+    replaces: true
+  }
 }
 
 /** Why the organization's limit or order holds the run back, or null. */
 const heldBack = (observation: Observation): Placement | null => {
   const { organizationGpus, run } = observation
-  if (run.olderRun !== null) return goes("olderRun", "waiting", `Waits for the older run ${run.olderRun} of this model to end.`)
+  if (run.olderRun !== null) return goes("olderRun", "waiting", `The deployment waits for the older deployment ${run.olderRun} of this model to end.`)
   const need = run.revision?.estimate.gpu_count ?? 0
   if (run.gpuLimit === null || organizationGpus + need <= run.gpuLimit) return null
-  const limit = `its organization's limit of ${count(run.gpuLimit, "GPU")}`
+  const limit = `the organization's limit of ${count(run.gpuLimit, "GPU")}`
   if (canReplace(observation) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
     return takesOver("limitOfOneEngine", observation, `The organization's limit of ${count(run.gpuLimit, "GPU")} allows only one engine.`)
   if (need > run.gpuLimit)
     return goes(
       "limitTooLow",
       "waiting",
-      `Waits for an administrator: its engine needs ${count(need, "GPU")}, but its organization may hold only ${run.gpuLimit} at once. Raise the limit with seatrial admin limits set.`
+      `The deployment waits for an administrator. Its engine needs ${count(need, "GPU")}, but the organization may hold only ${run.gpuLimit} at once. Raise the limit with seatrial admin limits set.`
     )
   const held = organizationGpus === 0 ? "holds none" : `uses or has requested ${organizationGpus}`
   return goes(
     "organizationLimit",
     "waiting",
-    `Waits for ${limit}: it needs ${need}, and the organization ${held}.${describePredecessor(observation)}${describeCandidates(observation, true)}`
+    `The deployment waits for room under ${limit}. It needs ${need}. The organization ${held}.${describePredecessor(observation)}${describeCandidates(observation, true)}`
   )
 }
 
@@ -86,11 +91,15 @@ const isFull = ({ classGpus, podClass: { hostClass, maxGpus } }: ClassObservatio
 
 const severalNodes: PlacementRule = ({ podClass: { hostClass, nodes } }) =>
   nodes > 1
-    ? goes("severalNodes", "queued", `Waits for the host class ${hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`)
+    ? goes(
+        "severalNodes",
+        "queued",
+        `The deployment waits for a change of the host class ${hostClass.name}, which has \`nodes: ${nodes}\`. Seatrial supports only \`nodes: 1\`.`
+      )
     : null
 
 const kueue: PlacementRule = ({ podClass: { queueName } }) =>
-  queueName === null ? null : goes("kueue", "queued", `Requests its GPUs from Kueue's queue ${queueName}.`)
+  queueName === null ? null : goes("kueue", "queued", `The deployment requests GPUs from Kueue's queue ${queueName}.`)
 
 const freeGpus: PlacementRule = ({ ahead, freeSlots, podClass: { hostClass } }) =>
   freeSlots > ahead ? goes("freeGpus", "provisioning", `${gpusInWords(hostClass)} ${hostClass.gpu_count === 1 ? "is" : "are"} free.`) : null
@@ -99,14 +108,12 @@ const freeGpus: PlacementRule = ({ ahead, freeSlots, podClass: { hostClass } }) 
 const newNode: PlacementRule = (observation) => {
   const { ahead, podClass, requestedEngines } = observation
   return podClass.autoscaling && ahead === 0 && requestedEngines === 0 && !isFull(observation)
-    ? goes("newNode", "provisioning", `Requests a node: none has ${gpusInWords(podClass.hostClass)} free.`)
+    ? goes("newNode", "provisioning", `The deployment requests a node: none has ${gpusInWords(podClass.hostClass)} free.`)
     : null
 }
 
 const gpusOfPredecessor: PlacementRule = (observation) =>
-  canReplace(observation)
-    ? takesOver("gpusOfPredecessor", observation, `No other GPUs of ${observation.podClass.hostClass.gpu_pool} are free for its engine.`)
-    : null
+  canReplace(observation) ? takesOver("gpusOfPredecessor", observation, `No other GPUs of ${observation.podClass.hostClass.gpu_pool} are free.`) : null
 
 /** In the order of their precedence. */
 const placementRules: ReadonlyArray<PlacementRule> = [severalNodes, kueue, freeGpus, newNode, gpusOfPredecessor]
@@ -128,15 +135,15 @@ const whyNoSlot = (observation: ClassObservation): string => {
   return ` ${count(requestedEngines, "engine has", "engines have")} requested a node and ${requestedEngines === 1 ? "gets" : "get"} one first.`
 }
 
-const placeInQueue = (ahead: number): string => (ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`)
+const placeInQueue = (ahead: number): string => (ahead === 0 ? "first in the queue." : `${count(ahead, "deployment goes", "deployments go")} first.`)
 
 const waitsForGpus = (observation: ClassObservation): Placement => {
   const { ahead, podClass, shortage } = observation
   const gpus = gpusInWords(podClass.hostClass)
   const holders = describeHolders(observation)
-  if (shortage === null) return goes("noFreeGpus", "queued", `Waits for ${gpus}: ${placeInQueue(ahead)}${whyNoSlot(observation)}${holders}`)
-  const publicReason = `Waits for ${gpus}: no node of the host class can provide them now.${holders}`
-  return { ...goes("noNode", "queued", `Waits for ${gpus}: ${shortage}.${holders}`), publicReason }
+  if (shortage === null) return goes("noFreeGpus", "queued", `The deployment waits for ${gpus}: ${placeInQueue(ahead)}${whyNoSlot(observation)}${holders}`)
+  const publicReason = `The deployment waits for ${gpus}: no node of the host class can provide them now.${holders}`
+  return { ...goes("noNode", "queued", `The deployment waits for ${gpus}: ${shortage}.${holders}`), publicReason }
 }
 
 /** The next phase of a run on its host class: its organization's queue, the queue of the pool, or provisioning. */
@@ -179,7 +186,7 @@ export const openClasses = (observation: Observation): { readonly classes: Reado
 const waitsForOptions = (observation: Observation, open: ReadonlyArray<ClassOption>): Placement => {
   const names = open.map(({ freeGpus, nodeGpus, podClass }) => freeInWords({ name: podClass.hostClass.name, gpus: nodeGpus, freeGpus }))
   const place = placeInQueue(leastAhead(observation))
-  const publicReason = `Waits for GPUs of class ${classesInWords(names)}: ${place}${describePredecessor(observation)}${describeCandidates(observation)}${otherClass(observation)}`
+  const publicReason = `The deployment waits for GPUs of class ${classesInWords(names)}: ${place}${describePredecessor(observation)}${describeCandidates(observation)}${otherClass(observation)}`
   const shortages = open.flatMap(({ podClass, shortage }) => (shortage === null ? [] : [` ${podClass.hostClass.name}: ${shortage}.`]))
   return shortages.length === 0
     ? goes("noFreeGpus", "queued", publicReason)

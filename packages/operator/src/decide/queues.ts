@@ -18,8 +18,8 @@ const withoutPod = (observation: Observation, decision: Decision): Decision =>
     : observation.run.engineRun !== observation.run.id &&
         observation.pod.lost === null &&
         (observation.boot?.verdict?.outcome !== "differs" || observation.run.endpoints.length > 0)
-      ? by("engineExists", enter("provisioning", "Its engine already exists."))
-      : by("strayPod", act("Deletes an engine that was evicted.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null })))
+      ? by("engineExists", enter("provisioning", "The engine already exists."))
+      : by("strayPod", act("Seatrial deletes the evicted engine.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null })))
 
 /** The queue within the organization. */
 export const waiting = (observation: Observation): Decision => {
@@ -30,16 +30,16 @@ export const waiting = (observation: Observation): Decision => {
 /** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
 const admission = (observation: Observation, queue: string): Decision => {
   const { admission, outdated, pod, run } = observation
-  if (pod === null) return by("requestQuota", act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod()))
-  if (pod.lost !== null) return by("evicted", act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true })))
+  if (pod === null) return by("requestQuota", act(`The deployment requests GPUs from Kueue's queue ${queue}.`, Action.EnsurePod()))
+  if (pod.lost !== null) return by("evicted", act("Seatrial deletes the evicted engine.", Action.RemovePod({ uid: pod.uid, force: true })))
   if (outdated) return replaceOutdated(pod)
   // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes
   // times are whole seconds.
   if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
-    return by("previousAttempt", act("Deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false })))
+    return by("previousAttempt", act("Seatrial deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false })))
   }
-  if (!pod.gated) return by("admitted", enter("provisioning", `Kueue's queue ${queue} admitted the run.`))
-  const waits = `Waits in Kueue's queue ${queue}`
+  if (!pod.gated) return by("admitted", enter("provisioning", `Kueue's queue ${queue} admitted the deployment.`))
+  const waits = `The deployment waits in Kueue's queue ${queue}`
   const description = `${waits}${admission === null ? "." : `: ${admission}`}`
   const inTheWay = describeCandidates(observation)
   const message = inTheWay === "" || description.endsWith(".") ? `${description}${inTheWay}` : `${description}.${inTheWay}`

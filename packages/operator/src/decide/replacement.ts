@@ -25,6 +25,6 @@ export const describePredecessor = (observation: Observation): string => {
   const name = run.revision?.settings.host_class
   const held = `The serving revision of this model (${run.predecessor.run}) holds ${gpusInWords(run.predecessor.gpus)}.`
   return podClass?.rollout === "replace"
-    ? ` ${held}${observation.predecessorPlace === null ? "" : ` Stopping it would not help: ${observation.predecessorPlace}.`}`
-    : ` ${held} The rollout of the host class ${name} is surge, which waits for other free GPUs. Free some, or set its rollout to replace, which stops the serving revision first.`
+    ? ` ${held}${observation.predecessorPlace === null ? "" : ` Stopping that revision would not help: ${observation.predecessorPlace}.`}`
+    : ` ${held} The host class ${name} has \`rollout: surge\`, so the new revision waits for other free GPUs. Free some GPUs, or set \`rollout: replace\`. Then the serving revision stops first.`
 }

@@ -14,10 +14,10 @@ export const hasEngine = ({ pod }: Observation): boolean => pod !== null && !pod
  */
 export const reuse = (observation: Observation): Decision => {
   const { pod, run } = observation
-  if (!run.serve) return by("notServed", act("Its revision is already verified. It is not served (serve: false).", Action.Activate()))
-  if (run.revision?.status === "active") return by("alreadyServes", enter("activating", "Its revision already serves."))
-  if (hasEngine(observation) && pod?.ready === true) return by("engineReady", enter("activating", "Its revision is verified, and its engine is still running."))
-  if (hasEngine(observation)) return by("engineStarts", enter("provisioning", "Its revision is verified, and its engine starts."))
+  if (!run.serve) return by("notServed", act("The revision is already verified. It gets no traffic (serve: false).", Action.Activate()))
+  if (run.revision?.status === "active") return by("alreadyServes", enter("activating", "The revision already serves."))
+  if (hasEngine(observation) && pod?.ready === true) return by("engineReady", enter("activating", "The revision is verified, and its engine is still running."))
+  if (hasEngine(observation)) return by("engineStarts", enter("provisioning", "The revision is verified, and its engine starts."))
   const place = placement(observation)
-  return goTo(withPreface(place, "Its revision is verified."))
+  return goTo(withPreface(place, "The revision is verified."))
 }

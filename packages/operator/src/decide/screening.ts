@@ -11,7 +11,7 @@ const proceed = (observation: Observation, revision: RunRevision): Decision => {
   if (reuses(observation)) return by("reuse", reuse(observation))
   const fits = `Commit ${revision.facts.commit.slice(0, 12)} fits ${revision.settings.host_class}`
   if (observation.weights === null) return by("weightsMissing", enter("materializing", `${fits}.`))
-  return by("weightsStored", goTo(withPreface(placement(observation), `${fits}, and its weights are available.`)))
+  return by("weightsStored", goTo(withPreface(placement(observation), `${fits}, and the weights are available.`)))
 }
 
 const failedAttempts = (attempts: number) => `${attempts} ${attempts === 1 ? "attempt" : "attempts"} failed. Retrying.`
@@ -25,7 +25,7 @@ export const screening = (observation: Observation, now: number): Decision => {
   const deadline = countedFrom(observation, run.phaseSince) + hubDeadline
   if (now >= deadline)
     return by("hubUnavailable", fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later."))
-  const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} ${failedAttempts(ended.attempts)}`
+  const message = ended === null ? `Seatrial reads ${run.source.repo}.` : `${ended.message} ${failedAttempts(ended.attempts)}`
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
   if (work.running === null && now < next) return by("retryLater", wait(message, Math.min(next, deadline)))
   return by("readRepository", { ...wait(message, deadline), work: "screening" })

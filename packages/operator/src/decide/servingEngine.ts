@@ -25,7 +25,7 @@ export const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: 
       : (pod.unschedulable?.message ??
         pod.blocked ??
         describeCopy(pod.copy) ??
-        (pod.unreadySidecar === null ? null : `Its container ${pod.unreadySidecar}, which something else added to the pod, is not ready.`) ??
+        (pod.unreadySidecar === null ? null : `The added container ${pod.unreadySidecar} in its pod is not ready.`) ??
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`))
 
 /** The same for API callers, without quotations of the scheduler, Kueue or the node. */
@@ -54,7 +54,7 @@ const evicted: Rule = ({ pod }) =>
 const failedCard: Rule = ({ pod }) => {
   if (pod.ready || !pod.gpuFault || pod.restarts < bootRestarts) return null
   return act(
-    "A GPU of the engine failed, and the engine does not restart on it. It is replaced.",
+    "A GPU of the engine failed, and the engine does not restart on that GPU. The engine is replaced.",
     Action.NoteNodeFault({ code: "gpu_fault" }),
     Action.RemovePod({ uid: pod.uid, force: false })
   )
@@ -104,7 +104,9 @@ const publish = (observation: EngineObservation): ReadonlyArray<Action> => {
 
 /** The serving revision has no engine. */
 const withoutEngine = (observation: Observation): Decision =>
-  observation.podClass === null ? by("classMissing", act(classGone(observation))) : by("createPod", act("Starts the engine again.", Action.EnsurePod()))
+  observation.podClass === null
+    ? by("classMissing", act(classGone(observation)))
+    : by("createPod", act("Seatrial starts the engine again.", Action.EnsurePod()))
 
 /** The serving revision. Its engine exists, and is published exactly while it is ready. */
 export const serving = (observation: Observation, now: number): Decision => {

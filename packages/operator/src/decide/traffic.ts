@@ -45,9 +45,9 @@ export const describeTraffic = (
   now: number
 ): { readonly message: string; readonly publicMessage?: string; readonly requeueAt: number | null } => {
   const endpoint = endpointOf(observation)
-  if (endpoint === undefined) return { message: "Publishes the engine to the gateways.", requeueAt: null }
+  if (endpoint === undefined) return { message: "Seatrial publishes the engine to the gateways.", requeueAt: null }
   if (endpoint.reachable) return { message: "Serves.", requeueAt: null }
   const deadline = reachDeadline(observation)
-  if (now < deadline) return { message: "Waits until a gateway has reached the engine.", requeueAt: deadline }
+  if (now < deadline) return { message: "The model waits until a gateway has reached the engine.", requeueAt: deadline }
   return { message: `${unreached} at ${observation.pod.url} (NetworkPolicies, service mesh).`, publicMessage: `${unreached}.`, requeueAt: null }
 }

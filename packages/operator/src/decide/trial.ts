@@ -43,9 +43,9 @@ const run = (kind: WorkKind, observation: Observation, now: number, doing: strin
   if (observation.podClass === null) return { ...classMissing(observation), work: goesOn(observation, kind) }
   // The image is recorded before any result: the result is about this image.
   const noted = noteImage(observation)
-  if (noted.length > 0) return by("noteImage", act("Records the image on trial.", ...noted))
+  if (noted.length > 0) return by("noteImage", act("Seatrial records the image that is on trial.", ...noted))
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  if (observation.work.running === null && now < next) return by("retryLater", wait(`${ended?.message} It is retried.`, next))
+  if (observation.work.running === null && now < next) return by("retryLater", wait(`${ended?.message} Seatrial repeats the ${names[kind]}.`, next))
   return by(kind, { ...wait(doing), work: kind })
 }
 
@@ -57,12 +57,16 @@ const mergedFirst = (observation: Observation, now: number): Decision | null => 
   const { merged, pod } = observation
   const isPresent = pod !== null && pod.lost === null && !pod.deleting
   if (isPresent && merged === "wanted" && pod.merge === null) {
-    const message = "The merged model's answers were lost, as after a restart of the operator. They are collected again before the adapter is checked."
+    const message =
+      "The merged model's answers were lost, for example because the operator restarted. Seatrial collects them again before it checks the adapter."
     return by("mergedAnswersLost", act(message, Action.RemovePod({ uid: pod.uid, force: false })))
   }
-  if (merged === "wanted") return run("fidelity", observation, now, "Collects the merged model's answers, to compare the adapter with them.")
+  if (merged === "wanted") return run("fidelity", observation, now, "Seatrial collects the merged model's answers, to compare the adapter with them.")
   if (isPresent && pod.merge !== null)
-    return by("mergedAnswered", act("The merged model has answered. The adapter replaces it.", Action.RemovePod({ uid: pod.uid, force: false })))
+    return by(
+      "mergedAnswered",
+      act("The merged model has answered. The engine restarts with the base and the adapter.", Action.RemovePod({ uid: pod.uid, force: false }))
+    )
   return null
 }
 
@@ -71,7 +75,7 @@ const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = []
   const drift = Action.RecordEvent({
     reason: "FingerprintDrift",
     about,
-    message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not differ.`
+    message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings. The scores of fixed texts do not differ, so the trial continues.`
   })
   const withdrawal = Action.RecordEvent({
     reason: "CapabilitiesWithdrawn",
@@ -83,7 +87,7 @@ const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = []
 
 export const checking = (observation: Observation, now: number): Decision => {
   const report = observation.run.revision?.checks ?? null
-  if (report === null) return mergedFirst(observation, now) ?? run("checking", observation, now, "Checks the engine's answers.")
+  if (report === null) return mergedFirst(observation, now) ?? run("checking", observation, now, "Seatrial checks the engine's answers.")
   if (!report.passed) {
     const { code, text } = failedChecks(report)
     return by("checksFailed", judge(observation, code, text))
@@ -108,7 +112,7 @@ const layoutEvents = ({ run: { id, revision } }: Observation, { kv_layout: layou
 export const measuring = (observation: Observation, now: number): Decision => {
   const revision = observation.run.revision
   const measured = revision?.measured ?? null
-  if (revision === null || measured === null) return run("measuring", observation, now, "Reads the engine's figures.")
+  if (revision === null || measured === null) return run("measuring", observation, now, "Seatrial reads the engine's figures.")
   const fault = kvCapacityFault(measured, revision.settings.max_context)
   if (fault !== null) return by("cacheTooSmall", fail("kv_capacity", fault))
   const tokens = measured.kv_cache_tokens
@@ -118,7 +122,7 @@ export const measuring = (observation: Observation, now: number): Decision => {
 
 export const benchmarking = (observation: Observation, now: number): Decision => {
   const benchmark = observation.run.revision?.benchmark ?? null
-  if (benchmark === null) return run("benchmarking", observation, now, "Measures speed under load.")
+  if (benchmark === null) return run("benchmarking", observation, now, "Seatrial measures speed under load.")
   const fault = benchmarkFault(benchmark)
   if (fault !== null) return by("belowFloor", judge(observation, "benchmark_floor", fault))
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
@@ -127,11 +131,11 @@ export const benchmarking = (observation: Observation, now: number): Decision =>
     const again = onceElsewhere(observation, "node_slow", `The node is slow: ${share}. Another node is tried.`)
     if (again !== null) return by("slowNode", again)
   }
-  if (!observation.run.serve) return by("notServed", act("Verified. It is not served (serve: false).", Action.Activate()))
-  const answered = `${requests} requests answered under load.`
+  if (!observation.run.serve) return by("notServed", act("Verified. The revision gets no traffic (serve: false).", Action.Activate()))
+  const answered = `${requests} requests were answered under load.`
   const reason =
     benchmark.missing === undefined
       ? answered
-      : `${answered} Their figures are not valid, but the model is not at fault: benchmark_missing (${benchmark.missing}).`
+      : `${answered} The benchmark has no valid figures (benchmark_missing: ${benchmark.missing}). The model is not at fault and still serves.`
   return by("benchmarked", enter("activating", reason))
 }

@@ -41,7 +41,7 @@ const withoutPod = ({ metadata }: WatchedJob, pods: ReadonlyArray<WatchedPod>, c
   const changes = pods.flatMap((pod) => [pod.metadata.creationTimestamp, mainContainer(pod)?.state?.terminated?.finishedAt])
   const podMissingSince = countedAs(latest(metadata.creationTimestamp, ...changes))
   return {
-    message: `the cluster creates no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
+    message: `The cluster creates no pod for the Job ${name}. A quota or an admission policy may refuse the pod (kubectl describe job ${name}).`,
     usualUntil: podMissingSince + fetchStart,
     podMissingSince
   }
@@ -57,8 +57,8 @@ const unscheduled = (pod: WatchedPod): FetchObstacle | null => {
   const claims = claimsOf(pod)
   const why = scheduling.message ?? "no node can take it"
   const isUnnamed = /persistentvolume|volume/iu.test(why) && !claims.some((claim) => why.includes(claim))
-  const claim = isUnnamed ? ` Its volume claim is ${claims.join(", ")}.` : ""
-  return { message: `its pod ${pod.metadata.name} is not scheduled: ${sentence(why)}${claim}`, usualUntil: null }
+  const claim = isUnnamed ? ` The pod's volume claim is ${claims.join(", ")}.` : ""
+  return { message: `The pod ${pod.metadata.name} is not scheduled: ${sentence(why)}${claim}`, usualUntil: null }
 }
 
 /** Waiting reasons during a normal start. */
@@ -72,19 +72,19 @@ const containerWaits = (pod: WatchedPod): FetchObstacle | null => {
   const { message, reason } = container?.state?.waiting ?? {}
   if (container === undefined || reason === undefined) return null
   const detail = message === undefined ? "" : `: ${message.slice(0, length)}`
-  const whose = container.name === fetchContainer ? "" : ` for its container ${container.name}, which something else added`
-  return { message: `its pod ${pod.metadata.name} waits${whose} (${reason}${detail}).`, usualUntil: null }
+  const whose = container.name === fetchContainer ? "" : ` for the added container ${container.name}`
+  return { message: `The pod ${pod.metadata.name} waits${whose} (${reason}${detail}).`, usualUntil: null }
 }
 
 /** The pod has no node yet, or its node has not started the container yet. */
 const notStarted = (pod: WatchedPod, countedAs: CountedAs): FetchObstacle => {
   const { creationTimestamp, name } = pod.metadata
   if (pod.spec?.nodeName === undefined)
-    return { message: `its pod ${name} has no node, and the scheduler reports no reason.`, usualUntil: countedAs(latest(creationTimestamp)) + fetchStart }
+    return { message: `The pod ${name} has no node, and the scheduler reports no reason.`, usualUntil: countedAs(latest(creationTimestamp)) + fetchStart }
   const claims = claimsOf(pod)
-  const mount = claims.length === 0 ? "" : `; its volume claim ${claims.join(", ")} may not mount`
+  const mount = claims.length === 0 ? "" : `. The volume claim ${claims.join(", ")} may not mount`
   return {
-    message: `the node ${pod.spec.nodeName} has not started the container of its pod ${name} yet${mount} (kubectl describe pod ${name}).`,
+    message: `The node ${pod.spec.nodeName} has not started the container of the pod ${name} yet${mount} (kubectl describe pod ${name}).`,
     usualUntil: countedAs(latest(conditionOf(pod, "PodScheduled")?.lastTransitionTime, creationTimestamp)) + fetchStart
   }
 }

@@ -12,11 +12,11 @@ const memory = upTo(2 ** 46)
 const bytes = upTo(2 ** 50)
 
 const Toleration = Schema.Struct({
-  key: optional(Schema.String.annotate({ description: "Key of the taint. Absent, with operator Exists: every taint." })),
+  key: optional(Schema.String.annotate({ description: "Key of the taint. Without a key, and with operator: Exists, every taint is tolerated." })),
   operator: optional(
     Schema.Literals(["Exists", "Equal"]).annotate({ description: "Exists: any value of the key. Equal: this value. Default Equal.", default: "Equal" })
   ),
-  value: optional(Schema.String.annotate({ description: "Value of the taint, with operator Equal." })),
+  value: optional(Schema.String.annotate({ description: "Value of the taint, for operator: Equal." })),
   effect: optional(Schema.Literals(["NoSchedule", "PreferNoSchedule", "NoExecute"]).annotate({ description: "Effect of the taint. Absent: every effect." }))
 })
 
@@ -27,7 +27,7 @@ const WeightsCache = Schema.Struct({
   claimName: optional(
     claimName.annotate({
       description:
-        "PersistentVolumeClaim of a local PersistentVolume, backed by a local folder on every node of the class. Copies stay there and are shared by all pods of the node. Default: each pod makes its own copy."
+        "PersistentVolumeClaim of a volume that is a folder at the same path on every node of the class. Copies stay in that folder, and all pods of the node share them. Default: each pod makes its own copy."
     })
   ),
   storageClassName: optional(
@@ -50,7 +50,7 @@ const Volume = Schema.Struct({
   claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim in which each pod has its own folder. Default: the node's disk." })),
   sizeBytes: optional(bytes.annotate({ description: "Bytes on the node's disk above which the pod is evicted. Default: no limit." })),
   requestBytes: optional(
-    bytes.annotate({ description: "Bytes of ephemeral storage that the engine requests for it, so that its node has them. Default: none." })
+    bytes.annotate({ description: "Bytes of ephemeral storage that the engine requests for this volume, so that its node has room. Default: none." })
   )
 })
 
@@ -135,7 +135,7 @@ export const HostClassSpec = Schema.Struct({
   podSecurity: optional(PodSecurity),
   drainSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3600 })).annotate({
-      description: "Seconds that an engine has to finish its requests if someone else deletes its pod, for example with its node. Default 30."
+      description: "Seconds that an engine has to finish its requests if its pod is deleted from outside, for example when its node is drained. Default 30."
     })
   ),
   evictable: optional(
@@ -146,7 +146,7 @@ export const HostClassSpec = Schema.Struct({
   rollout: optional(
     Schema.Literals(["surge", "replace"]).annotate({
       description:
-        "How a new revision gets GPUs if none are spare. surge waits for GPUs while the old revision serves. replace stops the old revision first, so the model is unavailable in between. Default surge."
+        "How a new revision gets GPUs if none are spare. surge: the new revision waits for GPUs while the old one serves. replace: the old revision stops first, so the model is unavailable in between. Default: surge."
     })
   ),
   queueName: optional(

@@ -35,7 +35,7 @@ const Serving = Schema.Struct({
   hostClass: optional(
     HostClassName.annotate({
       description:
-        "Name of a HostClass (kubectl get hostclasses), or any: the cheapest class with free GPUs on which the model fits. Default: the cheapest class on which the model fits, even if it has no free GPUs."
+        'Name of a HostClass (kubectl get hostclasses), or "any", which means the cheapest class with free GPUs on which the model fits. Default: the cheapest class on which the model fits, even if it has no free GPUs.'
     })
   ),
   hostClasses: optional(
@@ -44,7 +44,7 @@ const Serving = Schema.Struct({
       .check(Schema.isBetweenLength(1, maxHostClasses))
       .annotate({
         description:
-          "Names of HostClasses in order of preference, instead of hostClass. The model is placed on the first class that has free GPUs and on which it fits. If none has free GPUs, it waits for all of them."
+          "Names of HostClasses in order of preference, instead of hostClass. The model is placed on the first class that has free GPUs and on which the model fits. If no class has free GPUs, the deployment waits for all of them."
       })
   ),
   maxContext: optional(
@@ -92,7 +92,7 @@ export const ModelDeploymentSpec = Schema.Struct({
   ),
   deploymentId: optional(
     DeploymentId.check(Schema.isMaxLength(30)).annotate({
-      description: "Id of the run that this object shows. Set by Seatrial on objects that it creates; omit it."
+      description: "Id of the run that this object shows. Seatrial sets this field on objects that it creates. Omit it."
     })
   ),
   source: Schema.Struct({
@@ -164,9 +164,11 @@ export const ModelDeploymentStatus = Schema.Struct({
   runtime: optional(text("Engine that was chosen.")),
   engineVersion: optional(text("Engine and version, as in receipts.")),
   engineImage: optional(
-    text("Image with which the revision was verified. It serves with this image even if its host class changes. Absent until its engine runs.")
+    text("Image with which the revision was verified. The revision serves with this image even if its host class changes. Absent until the engine runs.")
   ),
-  engineDigest: optional(text("Digest of that image. Later pods of the revision use it even if the tag has moved. Absent if the node does not report it.")),
+  engineDigest: optional(
+    text("Digest of that image. Later pods of the revision use this digest even if the tag has moved. Absent if the node does not report a digest.")
+  ),
   maxContext: optional(count("Longest context in tokens.")),
   settings: optional(
     Schema.Array(
@@ -181,7 +183,9 @@ export const ModelDeploymentStatus = Schema.Struct({
     ).annotate({ description: "Settings of the engine, and who chose each. Absent for revisions of versions that did not record them." })
   ),
   endpoint: optional(
-    text("Name that callers send as `model`. Set while the model is served. If Ready is not True, the revision of an earlier specification serves.")
+    text(
+      "Name that callers send as `model`. Set while a revision of the model serves. While Ready is not True, that can be the revision of an earlier specification."
+    )
   ),
   serving: optional(
     Schema.Struct({
@@ -244,7 +248,7 @@ export const ModelDeploymentStatus = Schema.Struct({
           goodputPerSecond: optional(
             Schema.Finite.annotate({ description: "Answers among them with a first token within 2 s and at most 100 ms for each further token." })
           ),
-          steady: optional(yes("Whether the standard error of the throughput's blocks is at most 5%. Absent if there are too few."))
+          steady: optional(yes("Whether the throughput was steady: its standard error is at most 5%. Absent if the sample is too small."))
         })
       ).annotate({ description: "One entry for each number of concurrent requests." }),
       scale: optional(Schema.Finite.annotate({ description: "Share of the full workload's duration that benchmarkSeconds allows." })),

@@ -19,22 +19,25 @@ const verdictOf = (watched: WatchedHostClass): Verdict => {
   if (Result.isFailure(read)) return no("Unreadable", `Seatrial cannot read this specification: ${read.failure}. Correct the field, or delete the object.`)
   const object = read.success
   if (podClass === null)
-    return no("InvalidName", "The name of a host class must consist of at most 63 lowercase letters, digits and hyphens, and must not be any.")
+    return no(
+      "InvalidName",
+      'The name of a host class must consist of at most 63 lowercase letters, digits and hyphens, and must not be "any", which is a reserved name.'
+    )
   if (podClass.nodes > 1) {
     return no(
       "SeveralNodesNotAvailable",
-      `Its engines span ${podClass.nodes} nodes, which is not supported yet, so nothing is deployed on it. Create a HostClass with nodes: 1.`
+      `The class has nodes: ${podClass.nodes}, which is not supported yet, so nothing is deployed on this class. Create a HostClass with nodes: 1.`
     )
   }
   const selector = nodeSelectorProblem(object.spec.nodeSelector ?? {})
-  if (selector !== null) return no("InvalidNodeSelector", `${selector}, so no pod can be created for it.`)
+  if (selector !== null) return no("InvalidNodeSelector", `${selector}, so no pod can be created for this class.`)
   const broken = brokenRule(hostClassRules, object)
   if (broken !== null) return no("Invalid", `${broken}.`)
   const { runtimes } = podClass.hostClass
   const unknown = runtimes.filter(({ runtime }) => engineFor(runtime) === undefined).map(({ runtime }) => runtime)
   if (unknown.length === runtimes.length)
-    return no("NoRuntimeAdapter", `Seatrial does not support the runtime ${unknown.join(", ")}, so nothing can be deployed on it.`)
-  return { accepted: true, reason: "Accepted", message: "Models can be deployed on it." }
+    return no("NoRuntimeAdapter", `Seatrial does not support the runtime ${unknown.join(", ")}, so nothing can be deployed on this class.`)
+  return { accepted: true, reason: "Accepted", message: "Models can be deployed on this class." }
 }
 
 const known = new WeakMap<WatchedHostClass, Verdict>()

@@ -48,7 +48,7 @@ const volumeRules = (field: "scratch" | "compileCache"): ReadonlyArray<Rule<Host
   {
     path: `spec.${field}`,
     rule: "!has(self.requestBytes) || !has(self.claimName)",
-    message: `${field}.requestBytes requests room on the node's disk: it cannot be combined with claimName`,
+    message: `${field}.requestBytes requests room on the node's disk, so it cannot be combined with claimName`,
     holds: ({ spec }) => spec[field]?.requestBytes === undefined || spec[field].claimName === undefined
   },
   {

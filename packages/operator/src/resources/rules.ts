@@ -19,7 +19,7 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   {
     path: "",
     rule: `has(self.spec.deploymentId) || !self.metadata.name.matches('${runName}')`,
-    message: "names of this form are reserved for API runs: name the object after the model",
+    message: "names like dep-01... are reserved for deployments made through the API: name the object after the model",
     holds: ({ metadata, spec }) => spec.deploymentId !== undefined || !isRunName.test(metadata.name)
   },
   {
@@ -42,7 +42,7 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   {
     path: "spec",
     rule: "!has(oldSelf.deploymentId) || self == oldSelf",
-    message: "this object shows an API run, whose specification is immutable: create another deployment instead"
+    message: "this object shows a deployment made through the API, whose specification is immutable: create another deployment instead"
   },
   {
     path: "spec",
@@ -127,7 +127,7 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "",
     rule: `self.metadata.name != '${anyHostClass}'`,
-    message: `a host class must not be named ${anyHostClass}: in a deployment it means every class on which the model fits`,
+    message: `"${anyHostClass}" is not a valid name for a host class: in a deployment, it means every class on which the model fits`,
     holds: ({ metadata }) => metadata.name !== anyHostClass
   },
   { path: "spec.gpuPool", rule: "self == oldSelf", message: "gpuPool is immutable, because measurements belong to one GPU type: create another HostClass" },
@@ -145,7 +145,7 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "spec",
     rule: "!has(self.maxGpus) || (has(self.autoscaling) && self.autoscaling)",
-    message: "maxGpus limits nodes that are added on demand: it requires autoscaling",
+    message: "maxGpus limits nodes that are added on demand, so it requires autoscaling",
     holds: ({ spec }) => spec.maxGpus === undefined || spec.autoscaling === true
   },
   {
@@ -182,13 +182,13 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "spec.tolerations[]",
     rule: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
-    message: "a toleration with operator Exists must not have a value",
+    message: "a toleration with operator: Exists must not have a value",
     holds: ({ spec }) => (spec.tolerations ?? []).every(({ operator, value }) => operator !== "Exists" || value === undefined)
   },
   {
     path: "spec.tolerations[]",
     rule: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
-    message: "a toleration without a key tolerates every taint: it requires operator Exists",
+    message: "a toleration without a key tolerates every taint, so it requires operator: Exists",
     holds: ({ spec }) => (spec.tolerations ?? []).every(({ key, operator }) => key !== undefined || operator === "Exists")
   },
   ...podRules

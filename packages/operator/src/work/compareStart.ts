@@ -40,8 +40,8 @@ type Fingerprints = Parameters<typeof differingFingerprints>[1]
 
 const describeTexts = LikelihoodComparison.$match({
   NotCompared: () => "",
-  Same: () => ", the likelihood of texts does not",
-  Differs: ({ detail }) => `, and texts are ${detail}`
+  Same: () => ", but the scores of fixed texts are the same",
+  Differs: ({ detail }) => `, and fixed texts are ${detail}`
 })
 
 /** The likelihoods of the verified engine; null if there are none, or if they belong to other texts. */

@@ -40,38 +40,38 @@ describe("a download that cannot start", () => {
       "for a missing claim",
       [unscheduled('0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.')],
       true,
-      'its pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.'
+      'The pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.'
     ],
     [
       "for a claim that is not bound",
       [unscheduled("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1 nodes are available")],
       true,
-      "its pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1 nodes are available. Its volume claim is seatrial-weights."
+      "The pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1 nodes are available. The pod's volume claim is seatrial-weights."
     ],
     [
       "for nodes that are full",
       [unscheduled("0/3 nodes are available: 3 Insufficient cpu.")],
       true,
-      "its pod dep-1-fetch-x is not scheduled: 0/3 nodes are available: 3 Insufficient cpu."
+      "The pod dep-1-fetch-x is not scheduled: 0/3 nodes are available: 3 Insufficient cpu."
     ],
     [
       "for its image",
       [waiting("ImagePullBackOff", 'Back-off pulling image "nowhere/x:1"')],
       true,
-      'its pod dep-1-fetch-x waits (ImagePullBackOff: Back-off pulling image "nowhere/x:1").'
+      'The pod dep-1-fetch-x waits (ImagePullBackOff: Back-off pulling image "nowhere/x:1").'
     ],
     [
       "for a volume that does not mount",
       [waiting("ContainerCreating")],
       false,
-      "the node node-1 has not started the container of its pod dep-1-fetch-x yet; its volume claim seatrial-weights may not mount (kubectl describe pod dep-1-fetch-x)."
+      "The node node-1 has not started the container of the pod dep-1-fetch-x yet. The volume claim seatrial-weights may not mount (kubectl describe pod dep-1-fetch-x)."
     ],
-    ["for an unresponsive scheduler", [podOf(undefined)], false, "its pod dep-1-fetch-x has no node, and the scheduler reports no reason."],
+    ["for an unresponsive scheduler", [podOf(undefined)], false, "The pod dep-1-fetch-x has no node, and the scheduler reports no reason."],
     [
       "for a quota",
       [],
       false,
-      "the cluster creates no pod for its Job dep-1-fetch: a quota or an admission policy may refuse it (kubectl describe job dep-1-fetch)."
+      "The cluster creates no pod for the Job dep-1-fetch. A quota or an admission policy may refuse the pod (kubectl describe job dep-1-fetch)."
     ]
   ]
   it.each(cases)("%s says so, in the message and once in an event", (_, pods, atOnce, says) => {
@@ -82,8 +82,8 @@ describe("a download that cannot start", () => {
       materializing(observationOf("materializing", { fetch }), now).message,
       obstacleEvents(run, resource, fetch, now).map((event) => event.note)
     ]
-    const message = `The download cannot start: ${says}`
-    if (!atOnce) assert.deepStrictEqual(events(59_999), ["Downloads and verifies 1.0 MiB.", []])
+    const message = `The download cannot start. ${says}`
+    if (!atOnce) assert.deepStrictEqual(events(59_999), ["Seatrial downloads and verifies 1.0 MiB.", []])
     assert.deepStrictEqual(events(atOnce ? 0 : 60_000), [message, [message]])
     const shown = { ...resource, status: { deploymentId: run.id, message } }
     assert.deepStrictEqual(obstacleEvents(run, shown, fetch, 60_000), [])
@@ -92,15 +92,15 @@ describe("a download that cannot start", () => {
 
   it("ends its run if the cluster creates no pod for ten minutes, but not if a pod waits for a node", () => {
     const messageAt = (pods: ReadonlyArray<Pod>, now: number) => materializing(observationOf("materializing", { fetch: observeFetch(job, pods) }), now).message
-    assert.match(messageAt([], 599_999), /^The download cannot start: the cluster creates no pod/)
-    assert.match(messageAt([], 600_000), /^download_failed: The cluster created no pod for the download within 10 minutes: .*Ask the cluster administrator/)
-    assert.match(messageAt([unscheduled("0/3 nodes are available.")], 3_600_000), /^The download cannot start: its pod/)
+    assert.match(messageAt([], 599_999), /^The download cannot start\. The cluster creates no pod/)
+    assert.match(messageAt([], 600_000), /^download_failed: The cluster created no pod for the download within 10 minutes\. .*Ask the cluster administrator/)
+    assert.match(messageAt([unscheduled("0/3 nodes are available.")], 3_600_000), /^The download cannot start\. The pod/)
   })
 
   it("is reported no more once its container runs", () => {
     const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
     const fetch = observeFetch(job, [running])
-    assert.strictEqual(materializing(observationOf("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 1.0 MiB.")
+    assert.strictEqual(materializing(observationOf("materializing", { fetch }), 3_600_000).message, "Seatrial downloads and verifies 1.0 MiB.")
   })
 })
 
@@ -122,8 +122,9 @@ describe("a download that cannot reach its hub", () => {
 
   it("says within a minute that it made no progress, in the message and in an event", () => {
     const fetch = observeFetch(job, [running])
-    assert.deepStrictEqual(events(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
-    const message = "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
+    assert.deepStrictEqual(events(fetch, 69_999), ["Seatrial downloads and verifies 1.0 MiB.", []])
+    const message =
+      "The download has reported nothing since its start. The hub may not respond at its address (HF_ENDPOINT). Seatrial retries for some minutes."
     assert.deepStrictEqual(events(fetch, 70_000), [message, [message]])
   })
 
@@ -139,27 +140,27 @@ describe("a download that cannot reach its hub", () => {
       materializing(observationOf("materializing", { fetch }), 20_000).message,
       obstacleEvents(applied, resource, fetch, 20_000)[0]?.note
     ]) {
-      assert.strictEqual(message, `The download is retried. The previous attempt failed: ${lastLine}`)
+      assert.strictEqual(message, `Seatrial retries the download. The previous attempt failed with ${lastLine}`)
     }
   })
 
   it("says why the previous attempt ended, even before the next one begins", () => {
-    const message = "The download is retried. The previous attempt failed: hub_unavailable: The hub is away."
+    const message = "Seatrial retries the download. The previous attempt failed with hub_unavailable: The hub is away."
     for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(events(observeFetch(job, pods), 20_000), [message, [message]])
     const going = observeFetch(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
-    assert.match(String(events(going, 70_000)[0]), /^Downloads and verifies: /)
+    assert.match(String(events(going, 70_000)[0]), /^Seatrial downloads and verifies the weights: /)
   })
 })
 
 describe("a download", () => {
   it.each([
-    ["reports bytes, speed and time left", state, "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left."],
+    ["reports bytes, speed and time left", state, "Seatrial downloads and verifies the weights: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left."],
     [
       "reports a stall",
       { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 64 },
-      "The download stalled: 3.0 GiB of 13.0 GiB (23%), nothing arrived for 64 s. It is retried over new connections."
+      "The download stalled: 3.0 GiB of 13.0 GiB (23%), nothing arrived for 64 s. Seatrial retries over new connections."
     ],
-    ["reports that it waits for another download", { ...state, waiting: true }, "Waits for another download of the same files."]
+    ["reports that it waits for another download", { ...state, waiting: true }, "The deployment waits for another download of the same files."]
   ])("%s", (_, progress, message) => {
     assert.strictEqual(materializing(observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress }) }), 0).message, message)
   })

@@ -27,7 +27,7 @@ describe("a serving revision", () => {
       type: "Warning",
       reason: "EngineNotReady",
       action: "Serve",
-      note: "The engine is not ready: It loads the model. (OOMKilled of Pod/p: It was killed.)"
+      note: "The engine is not ready: It loads the model. (Pod/p, OOMKilled: It was killed.)"
     })
     assert.deepInclude(events(away, served)[0], { type: "Normal", reason: "Serving" })
   })

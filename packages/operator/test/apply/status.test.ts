@@ -400,7 +400,7 @@ describe("events", () => {
     assert.strictEqual(events({ deploymentId: otherDeployment, phases }).length, 2)
     const [event, ...others] = events({ deploymentId: run.id, phases })
     assert.isEmpty(others)
-    assert.deepInclude(event, { type: "Warning", reason: "Failed", action: "Deploy", note: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
+    assert.deepInclude(event, { type: "Warning", reason: "Failed", action: "Deploy", note: "image_unavailable: No image. (Pod/p, ErrImagePull: not found)" })
   })
 
   it("are one for all steps that came together if many runs wait, and another if more follow; a failure has its own", () => {
@@ -446,7 +446,7 @@ describe("events", () => {
     const events = transitionEvents({ ...run, history: [step("queued"), step("provisioning"), step("queued")] }, resource(undefined), cause)
     assert.deepStrictEqual(
       events.map(({ note }) => note),
-      ["Why.", "Why.", "Why. (GpuFault of Node/node-1: XIDError: 79)"]
+      ["Why.", "Why.", "Why. (Node/node-1, GpuFault: XIDError: 79)"]
     )
   })
 })

@@ -120,9 +120,12 @@ describe("a restarted engine", () => {
     const message = (boot: ObservedBoot, endpoints: typeof run.endpoints = []) =>
       decide({ ...activated({ boot }), run: { ...activated({ boot }, endpoints).run, engineRun: otherDeployment } }, 0).message
     assert.match(message(start("same")), /waits until a gateway has reached it\.$/)
-    assert.match(message(start("same"), [endpoint]), /^Serves with the engine of/)
-    assert.match(message(start(null)), /^The engine of .* is not ready: its answers are compared with the verified ones\.$/)
-    assert.match(message(start("differs", 2)), /^The engine's answers differ from the verified ones: 3 of 8 greedy answers differ\. It gets no traffic\.$/)
+    assert.match(message(start("same"), [endpoint]), /^The model serves with the engine of/)
+    assert.match(message(start(null)), /^The engine of .* is not ready, because its answers are being compared with the verified ones\.$/)
+    assert.match(
+      message(start("differs", 2)),
+      /^The engine's answers differ from the verified ones: 3 of 8 greedy answers differ\. The engine gets no traffic\.$/
+    )
   })
 
   it("leaves gateways two minutes from the end of its comparison", () => {

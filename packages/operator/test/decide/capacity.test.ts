@@ -14,7 +14,7 @@ const replacing = { ...podClass, rollout: "replace" as const }
 const kueue = { ...podClass, queueName: "gpus" }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, commit: "b".repeat(40), hostClass: "local", gpus: 1, replicas: 1 } }
 const candidate = { run: otherDeployment, pod: "dep-candidate-engine-0", gpus: 1, until: 15 * minute, inPlace: true }
-const holds = ` The model's verified candidate (${otherDeployment}) holds 1 GPU until 1970-01-01T00:15:00.000Z, the end of its hold time. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
+const holds = ` The model's verified candidate (${otherDeployment}) holds 1 GPU until 1970-01-01T00:15:00.000Z, the end of its hold time. To free these GPUs sooner, delete the pod dep-candidate-engine-0. The weights and the revision stay.`
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const gated = { ...unplaced, unschedulable: null, gated: true }
 
@@ -36,79 +36,79 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("waiting", { organizationGpus: 4 }, { gpuLimit: 4 }),
       0,
       "",
-      "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization uses or has requested 4."
+      "The deployment waits for room under the organization's limit of 4 GPUs. It needs 1. The organization uses or has requested 4."
     ],
     [
       "an administrator, if the organization's limit can never admit it",
       observationOf("waiting", {}, { gpuLimit: 0 }),
       0,
       "",
-      "Waits for an administrator: its engine needs 1 GPU, but its organization may hold only 0 at once. Raise the limit with seatrial admin limits set."
+      "The deployment waits for an administrator. Its engine needs 1 GPU, but the organization may hold only 0 at once. Raise the limit with seatrial admin limits set."
     ],
     [
       "its place, and another host class that has room for it",
       observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: true } }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Host class h200 has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [local, h200]` or `host_class: any`."
+      "The deployment waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Host class h200 has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [local, h200]` or `host_class: any`."
     ],
     [
       "another host class that has room for it, with its own weights store",
       observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: false } }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Host class h200 has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: h200`."
+      "The deployment waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Host class h200 has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: h200`."
     ],
-    ["the first in the queue", observationOf("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
+    ["the first in the queue", observationOf("queued", full), 0, "", "The deployment waits for 1 GPU of simulated: first in the queue."],
     [
       "its place, updated now and then if many go first",
       observationOf("queued", { freeSlots: 1, ahead: 300 }),
       0,
       `again ${10 * minute}`,
-      "Waits for 1 GPU of simulated: 300 runs go first."
+      "The deployment waits for 1 GPU of simulated: 300 deployments go first."
     ],
-    ["its place", observationOf("queued", { freeSlots: 1, ahead: 3 }), 0, "", "Waits for 1 GPU of simulated: 3 runs go first."],
+    ["its place", observationOf("queued", { freeSlots: 1, ahead: 3 }), 0, "", "The deployment waits for 1 GPU of simulated: 3 deployments go first."],
     [
       "reserved GPUs",
       observationOf("queued", { ...full, setAside: true }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. The free GPUs are reserved for other organizations."
+      "The deployment waits for 1 GPU of simulated: first in the queue. The free GPUs are reserved for other organizations."
     ],
     [
       "its own model's candidate, if that holds GPUs that the run could have",
       observationOf("queued", { ...full, candidates: [candidate] }),
       0,
       "",
-      `Waits for 1 GPU of simulated: first in the queue.${holds}`
+      `The deployment waits for 1 GPU of simulated: first in the queue.${holds}`
     ],
     [
       "and no candidate elsewhere",
       observationOf("queued", { ...full, candidates: [{ ...candidate, inPlace: false }] }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue."
+      "The deployment waits for 1 GPU of simulated: first in the queue."
     ],
     [
       "a candidate on any class, if that counts toward its organization's limit",
       observationOf("waiting", { organizationGpus: 1, candidates: [{ ...candidate, inPlace: false }] }, { gpuLimit: 1 }),
       0,
       "",
-      `Waits for its organization's limit of 1 GPU: it needs 1, and the organization uses or has requested 1.${holds}`
+      `The deployment waits for room under the organization's limit of 1 GPU. It needs 1. The organization uses or has requested 1.${holds}`
     ],
     [
       "its own model's candidate in Kueue's queue",
       observationOf("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu", candidates: [candidate] }),
       0,
       "again 20000",
-      `Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu.${holds}`
+      `The deployment waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu.${holds}`
     ],
     [
       "engines of several nodes, which nothing can use yet",
       observationOf("queued", { podClass: { ...podClass, nodes: 2 } }),
       0,
       "",
-      "Waits for the host class local to change: its engines span 2 nodes, which no engine supports yet."
+      "The deployment waits for a change of the host class local, which has `nodes: 2`. Seatrial supports only `nodes: 1`."
     ]
   ],
   "from zero, where nodes come when a pod asks for them,": [
@@ -117,7 +117,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: scaling }),
       0,
       "enter provisioning",
-      "Requests a node: none has 1 GPU of simulated free."
+      "The deployment requests a node: none has 1 GPU of simulated free."
     ],
     [
       "so does one whose weights have just come",
@@ -130,7 +130,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: scaling, requestedEngines: 1 }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. 1 engine has requested a node and gets one first."
+      "The deployment waits for 1 GPU of simulated: first in the queue. 1 engine has requested a node and gets one first."
     ],
     ["a run that is not first waits", observationOf("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
     [
@@ -138,7 +138,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 4 }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. The host class is limited to 4 GPUs."
+      "The deployment waits for 1 GPU of simulated: first in the queue. The host class is limited to 4 GPUs."
     ],
     ["up to the limit nodes are requested", observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
     [
@@ -146,25 +146,37 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("provisioning", { ...full, podClass: scaling, pod: unplaced }),
       10 * 60 * minute,
       "",
-      "No node can take the engine yet, but one may be on its way: 0/1 nodes"
+      "No node can take the engine yet, and the cluster's autoscaler may be adding one: 0/1 nodes"
     ],
     ["a host class without an autoscaler makes no pod that cannot be placed", observationOf("queued", full), 0, ""]
   ],
   "in Kueue's queue": [
-    ["a run requests its pod at once", observationOf("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Requests its GPUs from Kueue's queue gpus."],
+    [
+      "a run requests its pod at once",
+      observationOf("queued", { ...full, podClass: kueue }),
+      0,
+      "EnsurePod",
+      "The deployment requests GPUs from Kueue's queue gpus."
+    ],
     [
       "free GPUs alone do not let it through",
       observationOf("materializing", { podClass: kueue, fetch: ObservedFetch.Succeeded() }),
       0,
       "NoteWeights, RemoveFetch, enter queued"
     ],
-    ["a pod that is held back waits", observationOf("queued", { podClass: kueue, pod: gated }), 0, "again 20000", "Waits in Kueue's queue gpus."],
+    [
+      "a pod that is held back waits",
+      observationOf("queued", { podClass: kueue, pod: gated }),
+      0,
+      "again 20000",
+      "The deployment waits in Kueue's queue gpus."
+    ],
     [
       "in Kueue's own words",
       observationOf("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu" }),
       0,
       "again 20000",
-      "Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
+      "The deployment waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
     ],
     ["a run continues once its pod is admitted", observationOf("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
     [
@@ -225,7 +237,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("provisioning", { pod: unplaced, hasUncountedPods: true }),
       10 * minute,
       "",
-      "No node can take the engine yet: 0/1 nodes A node has room for it, except for what pods in other namespaces hold. The operator counts their GPUs only with OPERATOR_COUNT_ALL_PODS."
+      "No node can take the engine yet: 0/1 nodes A node has room for the engine, except for what pods in other namespaces hold. The operator counts the GPUs of those pods only with OPERATOR_COUNT_ALL_PODS."
     ],
     [
       "is not assumed, and other namespaces are not blamed, if the pod lacks something else",
@@ -242,7 +254,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, predecessorHolds: true }, predecessor),
       0,
       "",
-      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1 GPU. The rollout of the host class local is surge, which waits for other free GPUs. Free some, or set its rollout to replace, which stops the serving revision first.`
+      `The deployment waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1 GPU. The host class local has \`rollout: surge\`, so the new revision waits for other free GPUs. Free some GPUs, or set \`rollout: replace\`. Then the serving revision stops first.`
     ],
     [
       "says so if the serving revision exhausts the organization's limit",
@@ -255,7 +267,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning replacing",
-      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs. The model is unavailable until the new revision is ready.`
+      `No other GPUs of simulated are free. The deployment ${otherDeployment} is stopped, and this deployment uses its GPUs. The model is unavailable until the new revision is ready.`
     ],
     [
       "but only once its weights are complete",
@@ -278,7 +290,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       ),
       0,
       "enter provisioning replacing",
-      `No other GPUs of simulated are free for its engine. Stops ${otherDeployment} and uses its GPUs. It had no traffic, because its answers differ from the verified ones.`
+      `No other GPUs of simulated are free. The deployment ${otherDeployment} is stopped, and this deployment uses its GPUs. ${otherDeployment} had no traffic, because its answers differ from the verified ones.`
     ],
     ["takes a spare GPU first", observationOf("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [
@@ -327,7 +339,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("provisioning", { ...full, podClass: replacing, predecessorHolds: true, pod: unplaced }, { ...predecessor, replaces: true }),
       50 * minute,
       "",
-      `Waits until ${otherDeployment} has finished its requests and released its GPUs.`
+      `The deployment waits until ${otherDeployment} has finished its requests and released its GPUs.`
     ],
     [
       "returns to the queue if another run took the GPUs",
@@ -356,7 +368,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("activated", {}, { ...serving, replacedBy: otherDeployment }),
       minute,
       "",
-      `Its GPUs went to its replacement, ${otherDeployment}. It starts again if that run fails.`
+      `The engine's GPUs went to the replacement, ${otherDeployment}. The engine starts again if that deployment fails.`
     ],
     ["it returns if the other run fails or is canceled", observationOf("activated", {}, serving), minute, "EnsurePod"]
   ],

@@ -93,7 +93,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "is not stopped for GPUs that the run could not have",
       observationOf("queued", { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned }, predecessor),
       "",
-      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1 GPU. Stopping it would not help: ${cordoned}.`
+      `The deployment waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1 GPU. Stopping that revision would not help: ${cordoned}.`
     ],
     [
       "nor if the only node of the class is cordoned",
@@ -109,7 +109,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
         predecessor
       ),
       "",
-      `Waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). The serving revision of this model (${otherDeployment}) holds 1 GPU. Stopping it would not help: ${cordoned}.`
+      `The deployment waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). The serving revision of this model (${otherDeployment}) holds 1 GPU. Stopping that revision would not help: ${cordoned}.`
     ],
     [
       "nor within its organization's limit",
@@ -135,7 +135,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "are reported with the reason, not as a place in a queue",
       observationOf("queued", { freeSlots: 0, shortage: none }),
       "",
-      `Waits for 1 GPU of simulated: ${none}.`
+      `The deployment waits for 1 GPU of simulated: ${none}.`
     ],
     ["are waited for by new runs", observationOf("waiting", { freeSlots: 0, shortage: none }), "enter queued"]
   ]

@@ -24,15 +24,15 @@ const observation = (change: Partial<ObservedCopy>, phase: "provisioning" | "che
 describe("while the weights are copied to a node", () => {
   it("the run reports the progress, and is requeued soon", () => {
     const decision = decide(observation({}), 1_000)
-    assert.strictEqual(decision.message, "Copies the weights to the node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
+    assert.strictEqual(decision.message, "Seatrial copies the weights to the node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
     assert.strictEqual(decision.requeueAt, 1_000 + fetchInterval)
-    assert.strictEqual(decide(observation({ progress: null }), 1_000).message, "Copies the weights to the node.")
-    assert.match(decide(observation({ progress: { ...state, waiting: true } }), 1_000).message, /^Waits for another pod that copies the same weights/)
+    assert.strictEqual(decide(observation({ progress: null }), 1_000).message, "Seatrial copies the weights to the node.")
+    assert.match(decide(observation({ progress: { ...state, waiting: true } }), 1_000).message, /^Another pod copies the same weights to the node first/)
     assert.match(
       decide(observation({ progress: { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 90 } }), 1_000).message,
       /nothing arrived for 2 min\.$/
     )
-    assert.match(decide(observation({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to the node: 1\.0 GiB/)
+    assert.match(decide(observation({}, "activated"), 1_000).message, /^The engine is not ready: Seatrial copies the weights to the node: 1\.0 GiB/)
   })
 
   it("it has hours, and the engine's deadline starts afterward", () => {
@@ -44,7 +44,7 @@ describe("while the weights are copied to a node", () => {
     assert.strictEqual(failureOf(decide(observation(done), copyDeadline + provisioningDeadline))?.code, "provisioning_timeout")
     // Also if an engine is lost in its trial and another pod copies the weights.
     const boot = podClass.bootDeadlineSeconds * 1_000
-    assert.match(decide(observation({}, "checking"), boot + 1).message, /^Copies the weights to the node: /)
+    assert.match(decide(observation({}, "checking"), boot + 1).message, /^Seatrial copies the weights to the node: /)
     assert.isNull(failureOf(decide(observation({}, "checking"), boot + 1)))
     assert.isNull(failureOf(decide(observation({ ...done, endedAt: boot }, "checking"), 2 * boot - 1)))
     assert.strictEqual(failureOf(decide(observation({ ...done, endedAt: boot }, "checking"), 2 * boot))?.code, "engine_lost")
@@ -53,7 +53,7 @@ describe("while the weights are copied to a node", () => {
   it("a failure is reported and retried, and fails the run with its cause and its host class if retries cannot help", () => {
     const again = decide(observation({ running: false, failures: 1, failure: full }), 1_000)
     assert.isNull(failureOf(again))
-    assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. The copy is retried.")
+    assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. Seatrial retries the copy.")
     for (const change of [{ failures: 3 }, { failures: 1, final: true }]) {
       const decision = decide(observation({ running: false, failure: full, ...change }), 1_000)
       assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
@@ -74,7 +74,7 @@ describe("while the weights are copied to a node", () => {
     )
     const own = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: true } }, 1_000)
     assert.strictEqual(failureOf(own)?.code, "weights_mismatch")
-    assert.match(decide(observation({ checks: true, progress: null }), 1_000).message, /^Checks whether the weights/)
+    assert.match(decide(observation({ checks: true, progress: null }), 1_000).message, /^Seatrial checks whether the weights/)
   })
 
   it("the weights of a serving revision are downloaded again whenever its store loses them, and its engine then starts", () => {
@@ -84,11 +84,11 @@ describe("while the weights are copied to a node", () => {
     for (const change of [missing, changed, { ...missing, running: true }, { ...missing, checks: true, absent: true }] as const) {
       const lost = { ...observation(change, "activated"), weights: { own: true } }
       assert.deepStrictEqual(tags(decide(lost, 1_000)), ["ForgetWeights", "EnsureFetch"])
-      assert.match(decide(lost, 1_000).message, /^The engine cannot use its weights: (Gone|Changed)\. They are downloaded again\.$/)
+      assert.match(decide(lost, 1_000).message, /^The engine cannot use its weights: (Gone|Changed)\. Seatrial downloads the weights again\.$/)
       const forgotten = { ...lost, weights: null }
       const comes = decide({ ...forgotten, fetch: ObservedFetch.Active({ obstacle: null, progress: state }) }, 1_000)
       assert.deepStrictEqual([tags(comes), comes.requeueAt], [[], 1_000 + fetchInterval])
-      assert.match(comes.message, /Downloads and verifies: 1\.0 GiB of 4\.0 GiB/)
+      assert.match(comes.message, /Seatrial downloads and verifies the weights: 1\.0 GiB of 4\.0 GiB/)
       const failed = { ...forgotten, fetch: ObservedFetch.Failed({ failure: { code: "download_failed", text: "No hub." }, endedAt: 1_000 }) }
       assert.deepStrictEqual([tags(decide(failed, 2_000)), decide(failed, 2_000).requeueAt], [[], 1_000 + fetchAgain])
       assert.deepStrictEqual(tags(decide(failed, 1_000 + fetchAgain)), ["RemoveFetch"])

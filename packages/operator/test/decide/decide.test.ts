@@ -788,12 +788,15 @@ describe("what a run waits for", () => {
   it("is stated in a message", () => {
     assert.strictEqual(
       decide(observationOf("waiting", {}, { olderRun: otherDeployment }), 0).message,
-      `Waits for the older run ${otherDeployment} of this model to end.`
+      `The deployment waits for the older deployment ${otherDeployment} of this model to end.`
     )
-    assert.strictEqual(decide(observationOf("queued", { freeSlots: 0, ahead: 2 }), 0).message, "Waits for 1 GPU of simulated: 2 runs go first.")
-    assert.strictEqual(decide(observationOf("queued", { freeSlots: 0 }), 0).message, "Waits for 1 GPU of simulated: first in the queue.")
+    assert.strictEqual(
+      decide(observationOf("queued", { freeSlots: 0, ahead: 2 }), 0).message,
+      "The deployment waits for 1 GPU of simulated: 2 deployments go first."
+    )
+    assert.strictEqual(decide(observationOf("queued", { freeSlots: 0 }), 0).message, "The deployment waits for 1 GPU of simulated: first in the queue.")
     assert.strictEqual(decide(observationOf("failed", {}, { failure: { code: "boot_timeout", text: "No." } }), 0).message, "boot_timeout: No.")
-    assert.strictEqual(decide(observationOf("screening", {}, { ...run, revision: null }), 0).message, "Reads seatrial/tiny-chat.")
+    assert.strictEqual(decide(observationOf("screening", {}, { ...run, revision: null }), 0).message, "Seatrial reads seatrial/tiny-chat.")
   })
 })
 

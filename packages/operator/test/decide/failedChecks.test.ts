@@ -122,7 +122,7 @@ describe("why a trial ends the run", () => {
     const { text } = saying({ name: "template_agrees", ...slow }, { name: "greedy_repeats", ...slow })
     assert.strictEqual(
       text,
-      "template_agrees: not done within 160 s, while the engine computed. Also failed: greedy_repeats. The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a shorter context."
+      "template_agrees: not done within 160 s, while the engine computed. Also failed: greedy_repeats. The engine was still computing, and the model is not at fault. Deploy again when the node is less busy, or use a faster host class or a shorter context."
     )
   })
 

@@ -81,7 +81,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("activated", { ...usedUp, pod, withdrawnAt: hour }, { ...withdrawn, inFlight: 1 }),
       hour + 20_000,
       `again ${hour + 25_000}`,
-      /Finishes its last requests\.$/
+      /The engine finishes its last requests\.$/
     ],
     [
       "releases its GPUs",
@@ -106,14 +106,14 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("activated", usedUp, withdrawn),
       2 * hour,
       `again ${2 * hour + 30_000}`,
-      /Its engine starts within a minute after that\.$/
+      /The engine starts within a minute after that\.$/
     ],
     [
       "does not start again for a request",
       observationOf("activated", usedUp, idling),
       2 * hour,
       `again ${2 * hour + 600_000}`,
-      /The next request after that starts its engine\.$/
+      /The next request after that starts the engine\.$/
     ],
     [
       "continues if only a spend limit is reached",

@@ -32,12 +32,12 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
   [
     "waits for all of its classes",
     on("queued", [optionOn("a", { ahead: 3 }), optionOn("b", { freeGpus: 1, freeSlots: 1, ahead: 1 })]),
-    "Waits for GPUs of class a (0 of 8 free) or b (1 of 8 free): 1 run goes first."
+    "The deployment waits for GPUs of class a (0 of 8 free) or b (1 of 8 free): 1 deployment goes first."
   ],
   [
     "names another class that has room",
     on("queued", [optionOn("a"), optionOn("b")], { roomOn: { name: "c", freeGpus: 4, sameStore: true } }),
-    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [a, b, c]` or `host_class: any`."
+    "The deployment waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: [a, b, c]` or `host_class: any`."
   ],
   [
     "names the fields of the object that someone applied",
@@ -47,18 +47,18 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
       { roomOn: { name: "c", freeGpus: 4, sameStore: true } },
       { applied: { namespace: "n", name: "m", current: null } }
     ),
-    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, set `spec.serving.hostClasses: [a, b, c]` or `spec.serving.hostClass: any`."
+    "The deployment waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, set `spec.serving.hostClasses: [a, b, c]` or `spec.serving.hostClass: any`."
   ],
   [
     "names a class alone if the run may be placed there already and its weights are in another store",
     on("queued", [optionOn("a"), optionOn("b")], { roomOn: { name: "c", freeGpus: 4, sameStore: false } }, { servingRequest: { host_class: "any" } }),
-    "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: c`."
+    "The deployment waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Host class c has 4 free GPUs, and the model fits there. To use this class, cancel this deployment and deploy again with `host_class: c`."
   ],
   ["continues if its own class was deleted", on("queued", [optionOn("b", free)], { podClass: null }), "provisioning b"],
   [
     "requests GPUs from Kueue if only its queue may have room",
     on("queued", [optionOn("b")], { podClass: { ...podClass, queueName: "gpus" } }),
-    "Requests its GPUs from Kueue's queue gpus."
+    "The deployment requests GPUs from Kueue's queue gpus."
   ],
   ["does not ask Kueue if another class has room", on("queued", [optionOn("b", free)], { podClass: { ...podClass, queueName: "gpus" } }), "provisioning b"],
   ["takes a large engine within the organization's limit", on("waiting", [large(), optionOn("small", free)], {}, limited), "provisioning large"],
@@ -70,12 +70,12 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
   [
     "waits for the limit with its smallest engine",
     on("waiting", [large(), optionOn("small", free, 4)], { organizationGpus: 6 }, limited),
-    "Waits for its organization's limit of 8 GPUs: it needs 4, and the organization uses or has requested 6."
+    "The deployment waits for room under the organization's limit of 8 GPUs. It needs 4. The organization uses or has requested 6."
   ],
   [
     "counts with its smallest engine once it queues, and checks the limit for a larger one",
     on("queued", [large(), optionOn("small")], { organizationGpus: 4 }, limited),
-    "Waits for GPUs of class small (0 of 8 free): first in the queue."
+    "The deployment waits for GPUs of class small (0 of 8 free): first in the queue."
   ],
   [
     "keeps its turn with its smallest engine if the limit is lowered",
@@ -102,7 +102,7 @@ describe("a run that several host classes could take", () => {
   it("hides from API callers what the cluster reports about its nodes", () => {
     const { message, publicMessage } = queued(on("queued", [optionOn("a", { shortage: "node n is cordoned" }), optionOn("b")]), 0)
     assert.include(message, "a: node n is cordoned.")
-    assert.strictEqual(publicMessage, "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue.")
+    assert.strictEqual(publicMessage, "The deployment waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue.")
   })
 
   it("deletes an engine that a crash has left before it takes another class", () => {

@@ -31,7 +31,7 @@ const readyAt = (observation: Observation, now: number) => statusAt(observation,
 
 describe("an engine with a ready pod", () => {
   it("is Ready only after a gateway has reached it", () => {
-    assert.deepInclude(readyAt(unreached, 0), { status: "False", reason: "EngineNotReady", message: "Waits until a gateway has reached the engine." })
+    assert.deepInclude(readyAt(unreached, 0), { status: "False", reason: "EngineNotReady", message: "The model waits until a gateway has reached the engine." })
     assert.deepInclude(readyAt(reached, 0), { status: "True", reason: "Serving" })
     assert.deepInclude(readyAt(served([]), 0), { status: "False", reason: "EngineNotReady" })
     // The endpoint of an earlier pod, or of another port of this one, proves nothing.

@@ -378,7 +378,7 @@ describe("an applied object", () => {
       door.kube.add("HostClass", "wide", { spec: { ...(Predicate.isObject(local) ? local : {}), nodes: 4 } })
       door.apply({ ...spec, serving: { hostClass: "wide" } })
       yield* door.operate(door.until(() => door.condition("Accepted").reason === "Invalid"))
-      assert.include(String(door.status().message), "span 4 nodes, which is not supported yet")
+      assert.include(String(door.status().message), "nodes: 4, which is not supported yet")
       assert.strictEqual(door.made(), 0)
     })
   })

@@ -75,8 +75,8 @@ describe("an engine whose checks make it busy", () => {
           yield* stage.until(() => begun() === 1)
           for (const restarts of [0, 0, 1]) {
             for (const [ready, message] of [
-              [false, "Waits for the engine"],
-              [true, "Checks the"]
+              [false, "The deployment waits for the engine"],
+              [true, "Seatrial checks the"]
             ] as const) {
               yield* TestClock.adjust("2 seconds")
               says(stage, ready, restarts)

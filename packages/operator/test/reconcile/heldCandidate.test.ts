@@ -21,7 +21,7 @@ it.effect("a run that waits for GPUs of its model's candidate says so, and conti
       const candidates = [{ run: row.id, gpus: 1, endedAt: row.endedAt ?? 0, holdSeconds: 3_600 }]
       stage.add({ ...row, id: otherDeployment, engineRun: otherDeployment, serve: true, phase: "queued", endedAt: null, revision, candidates })
       yield* stage.until(
-        () => shownMessage().includes(`(${row.id}) holds 1 GPU until 1970-01-01T01:00:00.000Z`) && shownMessage().includes(`delete its pod ${held}`)
+        () => shownMessage().includes(`(${row.id}) holds 1 GPU until 1970-01-01T01:00:00.000Z`) && shownMessage().includes(`delete the pod ${held}`)
       )
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(kube.names("Pod"), [held])

@@ -243,7 +243,7 @@ describe("a run", () => {
         yield* stage.until(() => stage.row().phase === "waiting")
         yield* settled
         yield* TestClock.adjust("2 seconds")
-        yield* stage.until(() => String(stage.mirrored()?.message).startsWith("Waits for an administrator"))
+        yield* stage.until(() => String(stage.mirrored()?.message).startsWith("The deployment waits for an administrator"))
         stage.cancel(0)
         yield* stage.until(() => stage.released() > 0)
         assert.isTrue(isShown(stage, "cancelled")())

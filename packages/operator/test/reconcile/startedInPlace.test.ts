@@ -76,7 +76,7 @@ describe("an engine whose container restarted in its pod with different answers"
       )
       assert.deepStrictEqual([readyOf(stage), eventNames(stage), pods(stage)], ["False AnswersDiffer", 2, 2])
       assert.isEmpty(stage.row().endpoints)
-      assert.match(String(stage.mirrored()?.message), /It gets no traffic\. Deploy it again, or delete its pod/)
+      assert.match(String(stage.mirrored()?.message), /The engine gets no traffic\. Deploy the model again, or delete the engine's pod/)
       assert.deepStrictEqual(
         stage.row().nodeFaults.map(({ code }) => code),
         ["starts_differ"]
@@ -93,7 +93,7 @@ describe("an engine whose container restarted in its pod with different answers"
           yield* stage.until(serves(stage))
           stage.setPatience(Deferred.await(gate))
           yield* startAgain(stage)
-          yield* stage.until(() => String(stage.mirrored()?.message).startsWith("Compares"))
+          yield* stage.until(() => String(stage.mirrored()?.message).startsWith("Seatrial compares"))
           assert.strictEqual(readyOf(stage), "False EngineNotReady")
           yield* Deferred.succeed(gate, undefined)
           yield* stage.until(serves(stage))

@@ -23,7 +23,7 @@ const condition = (status: ReturnType<typeof statusFor>, type: string) => status
 
 describe("a host class", () => {
   const refusals: ReadonlyArray<readonly [reason: string, object: HostClassResource, says: RegExp]> = [
-    ["SeveralNodesNotAvailable", object({ nodes: 2 }), /2 nodes, which is not supported yet/],
+    ["SeveralNodesNotAvailable", object({ nodes: 2 }), /nodes: 2, which is not supported yet/],
     ["InvalidNodeSelector", object({ nodeSelector: { "Not a label": "x" } }), /Not a label=x/],
     ["InvalidNodeSelector", object({ nodeSelector: { zone: "-" } }), /zone=-/],
     ["InvalidName", object({}, "rule.dots"), /63 lowercase letters/],

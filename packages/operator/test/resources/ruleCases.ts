@@ -9,7 +9,7 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
   ["rule-plain", tiny, null],
   ["rule-model", { ...tiny, model: "rule-model" }, null],
   ["rule-other-model", { ...tiny, model: "tiny" }, "spec.model must be the object's name: omit it, or make them equal"],
-  [deploymentId.replace("_", "-"), tiny, "names of this form are reserved for API runs: name the object after the model"],
+  [deploymentId.replace("_", "-"), tiny, "names like dep-01... are reserved for deployments made through the API: name the object after the model"],
   ["rule-id", { ...tiny, deploymentId }, "spec.deploymentId is set by Seatrial on objects that it creates"],
   [`rule-${"x".repeat(64)}`, tiny, "the object's name is the model's name: at most 64 characters"],
   ["rule-model-id", { ...tiny, modelId }, null],
@@ -75,7 +75,7 @@ const oneClaim = "a resource claim must have either resourceClaimName or resourc
 export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostClassResource["spec"], broken: string | null]> = [
   ["rule-plain", small, null],
   ["rule.dots", small, "the name of a host class must consist of at most 63 lowercase letters, digits and hyphens"],
-  ["any", small, "a host class must not be named any: in a deployment it means every class on which the model fits"],
+  ["any", small, '"any" is not a valid name for a host class: in a deployment, it means every class on which the model fits'],
   ["rule-labels", { ...small, nodeSelector: { "nvidia.com/gpu.product": "H100", zone: "" } }, null],
   [
     "rule-label-key",
@@ -83,12 +83,12 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
     "nodeSelector has a key or value that is not a valid label: keys are name or prefix/name, of letters, digits, '-', '_' and '.'"
   ],
   ["rule-any", { ...small, tolerations: [{ operator: "Exists" }] }, null],
-  ["rule-value", { ...small, tolerations: [{ key: "gpu", operator: "Exists", value: "a" }] }, "a toleration with operator Exists must not have a value"],
-  ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint: it requires operator Exists"],
+  ["rule-value", { ...small, tolerations: [{ key: "gpu", operator: "Exists", value: "a" }] }, "a toleration with operator: Exists must not have a value"],
+  ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint, so it requires operator: Exists"],
   ["rule-node", { ...small, nodes: 1 }, null],
   ["rule-nodes", { ...small, nodes: 2 }, "nodes must be 1: engines that span several nodes (LeaderWorkerSet) are not supported yet"],
   ["rule-scaling", { ...small, autoscaling: true, maxGpus: 8, rollout: "replace" }, null],
-  ["rule-max", { ...small, maxGpus: 8 }, "maxGpus limits nodes that are added on demand: it requires autoscaling"],
+  ["rule-max", { ...small, maxGpus: 8 }, "maxGpus limits nodes that are added on demand, so it requires autoscaling"],
   ["rule-queue", { ...small, queueName: "gpus", rollout: "surge" }, null],
   [
     "rule-queue-replace",
@@ -118,13 +118,13 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
   [
     "rule-scratch-claim",
     { ...small, scratch: { claimName: "fast", requestBytes: 1 } },
-    "scratch.requestBytes requests room on the node's disk: it cannot be combined with claimName"
+    "scratch.requestBytes requests room on the node's disk, so it cannot be combined with claimName"
   ],
   ["rule-scratch-size", { ...small, scratch: { sizeBytes: 1, requestBytes: 2 } }, "scratch.requestBytes must be at most sizeBytes"],
   [
     "rule-cache-claim",
     { ...small, compileCache: { claimName: "fast", requestBytes: 1 } },
-    "compileCache.requestBytes requests room on the node's disk: it cannot be combined with claimName"
+    "compileCache.requestBytes requests room on the node's disk, so it cannot be combined with claimName"
   ],
   ["rule-cache-size", { ...small, compileCache: { sizeBytes: 1, requestBytes: 2 } }, "compileCache.requestBytes must be at most sizeBytes"],
   ["rule-bad-label", { ...small, labels: { team: "-" } }, "labels has a key or value that is not a valid label"],
