@@ -9,6 +9,12 @@ const connections = 4_096
  */
 const keptFor = 4_000
 
+/**
+ * Milliseconds without a packet until the kernel asks whether the engine's node still exists. It asks ten times, once a
+ * second, so that requests do not wait for an answer of a lost node.
+ */
+const probedAfter = 5_000
+
 /** Milliseconds between two searches for unused pools. */
 const pause = 10_000
 
@@ -31,7 +37,7 @@ export class EnginePools {
     const pool = new Pool(url, {
       connections,
       pipelining: 1,
-      connect: { timeout: this.#connectTimeout },
+      connect: { timeout: this.#connectTimeout, keepAliveInitialDelay: probedAfter },
       keepAliveTimeout: keptFor,
       // Also if an engine announces a longer time.
       keepAliveMaxTimeout: keptFor,
