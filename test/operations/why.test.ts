@@ -56,7 +56,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial why",
         const id = yield* record("why", env)
         const listed = yield* seatrial(["why", id], env)
         assert.strictEqual(listed.code, 0, listed.err)
-        assert.match(listed.out, /^2026-03-01T12:00:00\.000Z +queued\.noFreeGpus +- +- +Waits for/mu)
+        assert.match(listed.out, /^2026-03-01T12:00:00\.000Z +queued\.noFreeGpus +- +- +The deployment waits for/mu)
         assert.match(listed.out, /^2026-03-01T12:01:00\.000Z +queued\.freeGpus +Enter /mu)
         const shown = yield* seatrial(["why", id, "--at", "2026-03-01T13:00:00Z"], env)
         assert.match(shown.out, /^rule +queued\.freeGpus$/mu, shown.err)

@@ -55,7 +55,7 @@ export const makeTestDatabase = (base: string) =>
     Effect.gen(function* () {
       const template = yield* Effect.promise(() => templateOf(base))
       const name = uniqueName("test")
-      yield* administer(base, (sql) => sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)}`)
+      yield* administer(base, (sql) => sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)} STRATEGY FILE_COPY`)
       return name
     }),
     (name) => Effect.orDie(administer(base, (sql) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`))

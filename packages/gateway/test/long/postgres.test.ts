@@ -5,10 +5,10 @@ import { withoutDatabase } from "@seatrial/store/testing"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { answers, chunk, done, type FakeEngine, finish, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
-import { startGateway } from "./gatewayProcess.ts"
-import { layerStore, makeServed, Url } from "./serving.ts"
-import { fetched, type ReceivedAnswer, send, soon } from "./stage.ts"
+import { answers, chunk, done, type FakeEngine, finish, makeEngine, openStream, type Script, streams, wholeAnswer } from "../fakeEngine.ts"
+import { startGateway } from "../gatewayProcess.ts"
+import { layerStore, makeServed, Url } from "../serving.ts"
+import { fetched, type ReceivedAnswer, send, soon } from "../stage.ts"
 
 /** An engine with a health check. */
 const healthy =

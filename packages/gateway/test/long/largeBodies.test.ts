@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
 import { Effect, Fiber, Schema } from "effect"
-import { RequestAbort } from "../src/RequestAbort.ts"
-import { LargeBodyLanes, LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
-import { decodeAnswer, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
-import { answers, chunk, done, finish, makeEngine, opening, openStream, usageFrame, wholeAnswer } from "./fakeEngine.ts"
-import { dataUrl, padded, png } from "./pictures.ts"
-import { chat, chatStream, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
-import { seeing, targetWith } from "./vocabularyTargets.ts"
+import { RequestAbort } from "../../src/RequestAbort.ts"
+import { LargeBodyLanes, LargeBodyOptions } from "../../src/vocabulary/LargeBodies.ts"
+import { decodeAnswer, makeLargeBodyReader } from "../../src/vocabulary/largeBody.ts"
+import { answers, chunk, done, finish, makeEngine, opening, openStream, usageFrame, wholeAnswer } from "../fakeEngine.ts"
+import { dataUrl, padded, png } from "../pictures.ts"
+import { chat, chatStream, fetched, makeStage, outcomes, send, soon } from "../stage.ts"
+import { seeing, targetWith } from "../vocabularyTargets.ts"
 
 const content = "é".repeat(700_000)
 const large = { ...chat, messages: [{ role: "user", content }], seed: 5, user: "u" }
@@ -153,14 +153,14 @@ describe("a body of more than 64 KiB", () => {
 
   it.live("is 503 if its process ends twice; all others are read by new processes", () =>
     Effect.gen(function* () {
-      const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
+      const bodies = yield* opened({ program: new URL("../endingProgram.ts", import.meta.url) })
       assert.deepStrictEqual(yield* outcomesOf(bodies, ["a", "end always", "b", "end once", "c"].map(bytesOf)), ["a", "503 unavailable", "b", "end once", "c"])
     })
   )
 
   it.live("is parsed once for reading and checking", () =>
     Effect.gen(function* () {
-      const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
+      const bodies = yield* opened({ program: new URL("../endingProgram.ts", import.meta.url) })
       const both = (which: number) =>
         Effect.flatMap(bodies.read(Buffer.from(JSON.stringify({ ...chat, seed: which })), orgOf(which), new RequestAbort()), (body) =>
           body.check("/v1/chat/completions", targetWith())
@@ -175,7 +175,7 @@ describe("a body of more than 64 KiB", () => {
 
   it.live("that takes too long is 503, and all others are read by a new process", () =>
     Effect.gen(function* () {
-      const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url), patienceMillis: 3_000 })
+      const bodies = yield* opened({ program: new URL("../endingProgram.ts", import.meta.url), patienceMillis: 3_000 })
       assert.deepStrictEqual(yield* outcomesOf(bodies, ["a", "hang", "b"].map(bytesOf)), ["a", "503 unavailable", "b"])
     })
   )

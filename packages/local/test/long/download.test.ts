@@ -8,7 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Hub } from "@seatrial/hub"
 import { Clock, ConfigProvider, Effect, Fiber, Layer, Option, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { commit, type FileFault, type FileRequest, type FileServer, makeFileServer, repo, token } from "./FileServer.ts"
+import { commit, type FileFault, type FileRequest, type FileServer, makeFileServer, repo, token } from "../hub/FileServer.ts"
 
 const chunkBytes = 64 * 1024
 const connections = 4
@@ -59,7 +59,7 @@ describe("a download", () => {
         const order = JSON.stringify({ repo, commit, files: server.files, directory, token })
         const child = yield* Effect.acquireRelease(
           Effect.sync(() =>
-            spawn(process.execPath, [fileURLToPath(new URL("./fetchProcess.ts", import.meta.url)), order], {
+            spawn(process.execPath, [fileURLToPath(new URL("../hub/fetchProcess.ts", import.meta.url)), order], {
               env: { ...process.env, ...settings, HF_ENDPOINT: server.address },
               stdio: "inherit"
             })

@@ -2,14 +2,14 @@ import { createHmac } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
 import { Deferred, Effect, Fiber, Schema } from "effect"
-import type { AnswerFormat } from "../src/parseAnswer.ts"
-import { type AbortReason, RequestAbort } from "../src/RequestAbort.ts"
-import { LargeBodyLanes, LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
-import { decodeAnswer, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
-import { makeCachingEngine } from "./cachingEngine.ts"
-import { wholeOf } from "./fakeAnswers.ts"
-import { answers, chunk, done, finish, makeEngine, opening, openStream, type Script, usageFrame, wholeAnswer } from "./fakeEngine.ts"
-import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
+import type { AnswerFormat } from "../../src/parseAnswer.ts"
+import { type AbortReason, RequestAbort } from "../../src/RequestAbort.ts"
+import { LargeBodyLanes, LargeBodyOptions } from "../../src/vocabulary/LargeBodies.ts"
+import { decodeAnswer, makeLargeBodyReader } from "../../src/vocabulary/largeBody.ts"
+import { makeCachingEngine } from "../cachingEngine.ts"
+import { wholeOf } from "../fakeAnswers.ts"
+import { answers, chunk, done, finish, makeEngine, opening, openStream, type Script, usageFrame, wholeAnswer } from "../fakeEngine.ts"
+import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "../stage.ts"
 
 const bodies: Readonly<Record<string, object>> = {
   "/v1/chat/completions": chat,
@@ -90,7 +90,7 @@ describe("an answer of more than 64 KiB that is not streamed", () => {
   )
 
   const prompt = { model: "acme/tiny", messages: [{ role: "user", content: "one two three four five six seven eight nine ten" }] }
-  const endingProgram = new URL("./endingProgram.ts", import.meta.url)
+  const endingProgram = new URL("../endingProgram.ts", import.meta.url)
 
   it.live("is parsed in a separate process: if that ends twice, the answer is 503 and charged, and a new process parses the next one", () =>
     Effect.gen(function* () {

@@ -1,17 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { dataFrame, eventFrame, type InferencePath } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { Frame, StreamReader } from "../src/dialects/Dialect.ts"
-import { dialects } from "../src/dialects/dialects.ts"
-import { readEngineError } from "../src/engineError.ts"
-import { engineFailed } from "../src/refusals.ts"
-import { LargeBodyOptions } from "../src/vocabulary/LargeBodies.ts"
-import { readFrameOf } from "../src/vocabulary/largeAnswer.ts"
-import { decodeAnswer, decodeQuestion, encodeQuestion, type LargeBodyTask, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
-import { makeCachingEngine } from "./cachingEngine.ts"
-import { framesOf } from "./fakeAnswers.ts"
-import { chunk, done, errorFrame, finish, makeEngine, opening, openStream, usage, usageFrame } from "./fakeEngine.ts"
-import { chat, chatStream, endOf, fetched, makeStage, outcomes } from "./stage.ts"
+import type { Frame, StreamReader } from "../../src/dialects/Dialect.ts"
+import { dialects } from "../../src/dialects/dialects.ts"
+import { readEngineError } from "../../src/engineError.ts"
+import { engineFailed } from "../../src/refusals.ts"
+import { LargeBodyOptions } from "../../src/vocabulary/LargeBodies.ts"
+import { readFrameOf } from "../../src/vocabulary/largeAnswer.ts"
+import { decodeAnswer, decodeQuestion, encodeQuestion, type LargeBodyTask, makeLargeBodyReader } from "../../src/vocabulary/largeBody.ts"
+import { makeCachingEngine } from "../cachingEngine.ts"
+import { framesOf } from "../fakeAnswers.ts"
+import { chunk, done, errorFrame, finish, makeEngine, opening, openStream, usage, usageFrame } from "../fakeEngine.ts"
+import { chat, chatStream, endOf, fetched, makeStage, outcomes } from "../stage.ts"
 
 const options = { model: "acme/tiny", wantsUsage: true, choices: 2, cachedUnknown: true }
 const texts = ["Hel", "lo, ", "wörld 🌊"]
@@ -120,7 +120,7 @@ describe("a frame of more than 64 KiB", () => {
     Effect.gen(function* () {
       const { engine } = yield* makeCachingEngine
       const defaults = yield* LargeBodyOptions
-      const program = new URL("./endingProgram.ts", import.meta.url)
+      const program = new URL("../endingProgram.ts", import.meta.url)
       const { address, world } = yield* makeStage([engine.url]).pipe(Effect.provideService(LargeBodyOptions, { ...defaults, program }))
       const padding = " ".repeat(70_000)
       const body = { ...chatStream, messages: [{ role: "user", content: "one two three" }] }

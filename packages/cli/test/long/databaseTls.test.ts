@@ -6,9 +6,9 @@ import { assert, it } from "@effect/vitest"
 import { makeEmptyDatabase } from "@seatrial/store/testing"
 import { Effect, Redacted } from "effect"
 import { inject } from "vitest"
-import { noTrace, seatrialProcess } from "./runCommand.ts"
+import { noTrace, seatrialProcess } from "../runCommand.ts"
 
-const fixture = (name: string) => join(import.meta.dirname, "../../kube/test/fixtures", name)
+const fixture = (name: string) => join(import.meta.dirname, "../../../kube/test/fixtures", name)
 const tls = { isServer: true, key: readFileSync(fixture("server.key")), cert: readFileSync(fixture("server.crt")) }
 
 /** A Postgres that takes only encrypted connections, with a certificate of a private authority for 127.0.0.1; its port. */
