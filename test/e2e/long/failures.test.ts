@@ -1,4 +1,4 @@
-import { chmod, mkdir, writeFile } from "node:fs/promises"
+import { chmod, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import type { Phase } from "@seatrial/domain"
@@ -24,7 +24,9 @@ const joinSilentNode = Effect.fnUntraced(function* (kube: KubeClient["Service"],
   yield* Effect.promise(async () => {
     await mkdir(programs, { recursive: true })
     await writeFile(join(programs, "seatrial-reference-engine"), "#!/bin/sh\nexec sleep 3600\n")
-    // The weights are on another node, so the check before the engine start finds no fault here.
+    // Claims are shared by all nodes.
+    await symlink(join(folder, "../volumes"), join(folder, "volumes"))
+    // It checks nothing.
     await writeFile(join(programs, "seatrial"), "#!/bin/sh\nexit 0\n")
     for (const program of ["seatrial-reference-engine", "seatrial"]) await chmod(join(programs, program), 0o755)
   })
