@@ -105,6 +105,11 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial why",
         const broken = yield* seatrial(["why", "--replay", file])
         assert.deepStrictEqual([broken.code, broken.out], [2, ""])
         assert.match(broken.err, /cannot be read as the output of/u)
+        for (const more of [["dep_01k3v7m8q2w4x6y8z0a2b4c6d8"], ["--at", "15m"]]) {
+          const both = yield* seatrial(["why", "--replay", file, ...more])
+          assert.deepStrictEqual([both.code, both.out], [2, ""])
+          assert.match(both.err, /omit the deployment and --at/u)
+        }
       }),
     60_000
   )

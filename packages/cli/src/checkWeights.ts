@@ -1,12 +1,10 @@
-import { Commit, RepoName } from "@seatrial/domain"
 import { checkWeights } from "@seatrial/hub"
-import { Console, Effect, Option, Schema } from "effect"
+import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
+import { weightFlags } from "./weightFlags.ts"
 
 const failed = (code: string, text: string, exitCode = 3) => new CommandError({ message: `${code}: ${text}`, exitCode })
-
-const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
 /**
  * Runs first in an engine pod that reads the weights store directly. Checks that the files have not changed since they were downloaded and
@@ -15,22 +13,9 @@ const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 export const checkWeightsCommand = Command.make(
   "check-weights",
   {
-    repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
-    commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
+    ...weightFlags,
     directory: Flag.String("directory").pipe(Flag.withDescription("Folder with the files")),
-    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list that the screening recorded"), Flag.withSchema(Sha256)),
-    adapterRepo: Flag.String("adapter-repo").pipe(
-      Flag.withDescription("owner/name of a LoRA adapter for these files"),
-      Flag.withSchema(RepoName),
-      Flag.optional
-    ),
-    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Full commit of the adapter"), Flag.withSchema(Commit), Flag.optional),
     adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder with the adapter's files"), Flag.optional),
-    adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of the adapter's file list that the screening recorded"),
-      Flag.withSchema(Sha256),
-      Flag.optional
-    ),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
       Flag.withDescription("`recorded`: check whether the files have changed since they were verified. `full`: verify all bytes"),
       Flag.withDefault("recorded")

@@ -1,9 +1,9 @@
-import { Commit, RepoName } from "@seatrial/domain"
 import { copyWeights } from "@seatrial/hub"
-import { Config, Console, Effect, Option, Schema } from "effect"
+import { Config, Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 import { makeProgressLog } from "./progressLog.ts"
+import { weightFlags } from "./weightFlags.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
@@ -20,23 +20,7 @@ const inUseOf = (text: string) => {
 export const copyWeightsCommand = Command.make(
   "copy-weights",
   {
-    repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
-    commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
-    manifest: Flag.String("manifest").pipe(
-      Flag.withDescription("SHA-256 of the file list that the screening recorded"),
-      Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
-    ),
-    adapterRepo: Flag.String("adapter-repo").pipe(
-      Flag.withDescription("owner/name of a LoRA adapter for these files"),
-      Flag.withSchema(RepoName),
-      Flag.optional
-    ),
-    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Full commit of the adapter"), Flag.withSchema(Commit), Flag.optional),
-    adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of the adapter's file list that the screening recorded"),
-      Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))),
-      Flag.optional
-    ),
+    ...weightFlags,
     from: Flag.String("from").pipe(Flag.withDescription("Folder of the weights store")),
     to: Flag.String("to").pipe(Flag.withDescription("Folder of the copies on the node")),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(

@@ -1,9 +1,10 @@
-import { Commit, RepoName } from "@seatrial/domain"
+import type { Commit } from "@seatrial/domain"
 import { adapterContentHash, Hub, manifestSha256, RefusalAudience, storedFiles } from "@seatrial/hub"
 import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 import { logWaiting, makeProgressLog } from "./progressLog.ts"
+import { weightFlags } from "./weightFlags.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
@@ -32,22 +33,9 @@ const audienceOf = (tokenSharedBy: Option.Option<string>): RefusalAudience =>
 export const fetchCommand = Command.make(
   "fetch",
   {
-    repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
-    commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
+    ...weightFlags,
     directory: Flag.String("directory").pipe(Flag.withDescription("Folder for the files; it appears only when the download is complete")),
-    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list that the screening recorded"), Flag.withSchema(Sha256)),
-    adapterRepo: Flag.String("adapter-repo").pipe(
-      Flag.withDescription("owner/name of a LoRA adapter for these files"),
-      Flag.withSchema(RepoName),
-      Flag.optional
-    ),
-    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Full commit of the adapter"), Flag.withSchema(Commit), Flag.optional),
     adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder for the adapter's files"), Flag.optional),
-    adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of the adapter's file list that the screening recorded"),
-      Flag.withSchema(Sha256),
-      Flag.optional
-    ),
     adapterHash: Flag.String("adapter-hash").pipe(
       Flag.withDescription("Hash of the adapter's tensors and scales that the screening recorded"),
       Flag.withSchema(Sha256),

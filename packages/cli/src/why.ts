@@ -152,7 +152,11 @@ export const makeWhyCommand = <E, R>(layerDecisions: Layer.Layer<Decisions, E, R
     "why",
     { deployment, at, limit, json, replay: file },
     Effect.fn(function* ({ deployment, replay: name, ...options }) {
-      if (Option.isSome(name)) return yield* replayFile(name.value, options.json)
+      if (Option.isSome(name)) {
+        if (Option.isSome(deployment) || Option.isSome(options.at))
+          return yield* new CommandError({ message: "--replay reads a file: omit the deployment and --at.", exitCode: 2 })
+        return yield* replayFile(name.value, options.json)
+      }
       if (Option.isNone(deployment)) return yield* new CommandError({ message: "Name a deployment, or a file with --replay.", exitCode: 2 })
       return yield* Effect.provide(show(deployment.value, options), layerDecisions)
     })

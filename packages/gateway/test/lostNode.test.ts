@@ -14,7 +14,7 @@ const timerOf = async (port: number) => {
   return { kind, seconds: Number.parseInt(hundredths, 16) / 100 }
 }
 
-it.live.skipIf(process.platform !== "linux")("a request whose engine sends nothing asks after seconds whether the engine's node still exists", () =>
+it.live("a request whose engine sends nothing asks after seconds whether the engine's node still exists", () =>
   Effect.gen(function* () {
     const pools = yield* Effect.acquireRelease(
       Effect.sync(() => new EnginePools(1_000)),

@@ -6,6 +6,7 @@ export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
 export { LeaseElection, type LeaseElectionOptions } from "./LeaseElection.ts"
 export { meetsRequirement } from "./meetsRequirement.ts"
 export { kubeMetrics } from "./metrics.ts"
+export { quantity } from "./quantity.ts"
 export { Reflector, type ReflectorOptions } from "./Reflector.ts"
 export {
   defineResource,

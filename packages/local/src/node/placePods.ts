@@ -1,6 +1,5 @@
-import { meetsRequirement, type Node } from "@seatrial/kube"
+import { meetsRequirement, type Node, quantity } from "@seatrial/kube"
 import { type BoundPod, type Container, isFinished, uidOf } from "./PodObject.ts"
-import { quantity } from "./quantity.ts"
 
 /** The node of a pending pod, or why no node fits, with the messages of kube-scheduler. */
 export type Placement =

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { expand, localWord } from "../../src/node/localWords.ts"
-import { quantity } from "../../src/node/quantity.ts"
 
 const mounts = [
   { mountPath: "/models", local: "/state/volumes/a" },
@@ -38,17 +37,4 @@ describe("expand", () => {
   ]
   for (const [promise, word, expected] of cases) it(promise, () => assert.strictEqual(expand(word, variables), expected))
   it.prop("a word without a dollar sign never changes", [Schema.String], ([word]) => word.includes("$") || expand(word, variables) === word)
-})
-
-describe("quantity", () => {
-  const cases: ReadonlyArray<readonly [string | number | undefined, number]> = [
-    ["500m", 0.5],
-    ["16Gi", 16 * 2 ** 30],
-    ["1e3", 1000],
-    ["2", 2],
-    [3, 3],
-    [undefined, 0],
-    ["many", 0]
-  ]
-  for (const [value, expected] of cases) it(`${value} is ${expected}`, () => assert.strictEqual(quantity(value), expected))
 })

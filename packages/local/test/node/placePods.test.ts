@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Node } from "@seatrial/kube"
+import { type Node, quantity } from "@seatrial/kube"
 import { Schema } from "effect"
 import type { BoundPod } from "../../src/node/PodObject.ts"
 import { needsOf, placePods } from "../../src/node/placePods.ts"
-import { quantity } from "../../src/node/quantity.ts"
 
 const gpu = "nvidia.com/gpu"
 const machine = (

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node } from "@seatrial/kube"
-import { amountOf, hasCountedRoom } from "../../src/gather/capacity/countedRoom.ts"
+import { hasCountedRoom } from "../../src/gather/capacity/countedRoom.ts"
 import type { WatchedPod } from "../../src/resources/watched.ts"
 import { podClass } from "../observations.ts"
 
@@ -32,19 +32,4 @@ describe("by what the operator counts, an engine has room", () => {
     ["not split over nodes", [node("a", { ...large, [gpu]: "0" }), node("b", { ...large, cpu: "1" })], [], false]
   ]
   for (const [what, nodes, pods, hasRoom] of cases) it(what, () => assert.strictEqual(hasCountedRoom(wanted, podClass, nodes, pods), hasRoom))
-})
-
-it("quantities of Kubernetes are numbers of units", () => {
-  for (const [text, amount] of [
-    ["500m", 0.5],
-    ["2", 2],
-    [2, 2],
-    ["1.5Gi", 1.5 * 2 ** 30],
-    ["64k", 64_000],
-    ["1e3", 1_000],
-    ["", 0],
-    [undefined, 0],
-    ["x", 0]
-  ] as const)
-    assert.strictEqual(amountOf(text), amount)
 })
