@@ -64,8 +64,8 @@ export default defineConfig({
       { test: { name: "engines", include: ["test/engines/**/*.test.ts"], exclude: ["test/engines/vllm/**"], ...minutes(10) } },
       // The trial and the gateway with vLLM's build for processors, which takes 6 GB to install.
       { test: { name: "vllm", include: ["test/engines/vllm/**/*.test.ts"], ...minutes(30) } },
-      // The trial of a real model of 135 million parameters, and of spoiled copies of it. It needs vLLM's build for processors too.
-      { test: { name: "models", include: ["test/realModels/**/*.test.ts"], ...minutes(90) } },
+      // The trial of a real model of 135 million parameters, and of spoiled copies of it. It needs vLLM's build for processors too, and one engine at a time.
+      { test: { name: "models", include: ["test/realModels/**/*.test.ts"], fileParallelism: false, ...minutes(90) } },
       // Every fault that can be put into an engine or its files, each against the check suite.
       { test: { name: "mutants", include: ["test/mutants/**/*.test.ts"], ...minutes(10) } }
     ]
