@@ -12,7 +12,10 @@ export interface Admission {
   readonly caller: Caller
   readonly endpoint: InferencePath
   readonly requestAbort: RequestAbort
+  /** The memory of the request's body and of a large answer. */
   readonly share: BodyShare
+  /** The memory of the frames that the caller has not read. */
+  readonly unreadFrames: BodyShare
   streamed: boolean | null
   route: Route | null
   routedRequest: RoutedRequest | null

@@ -16,6 +16,11 @@ export class FrameSplitter {
     this.#limit = limit
   }
 
+  /** The bytes of the incomplete event. */
+  get length(): number {
+    return this.#length
+  }
+
   /** The events that `chunk` completes; null if an event exceeds the limit. */
   push(chunk: Buffer): ReadonlyArray<string> | null {
     const piece = this.#withLineFeeds(chunk.toString("latin1"))

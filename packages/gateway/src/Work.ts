@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
 import type { Caller, RequestStart } from "@seatrial/store"
+import type { BodyShare } from "./BodyBudget.ts"
 import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { Outcome } from "./Outcome.ts"
@@ -32,6 +33,8 @@ export interface Admitted {
   readonly digests: ReceiptDigests | null
   /** Reserves memory until the request has ended. Returns the refusal if the organization has used up its share. */
   readonly reserve: (bytes: number) => Refusal | null
+  /** The memory of the frames that the caller has not read. */
+  readonly unreadFrames: BodyShare
   /** Releases the body. No further engine can get the request. */
   readonly releaseBody: () => void
 }

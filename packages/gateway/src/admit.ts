@@ -57,6 +57,7 @@ const openAdmission = (bodies: BodyBudget, exchange: Exchange, caller: Caller, e
     endpoint,
     requestAbort,
     share: bodies.open(caller.orgId),
+    unreadFrames: bodies.open(caller.orgId),
     streamed: null,
     route: null,
     routedRequest: null,
@@ -78,11 +79,12 @@ export const makeAdmit = Effect.fnUntraced(function* (options: AdmitOptions) {
   const prepareRequest = yield* makePrepareRequest(options)
   const bodies = new BodyBudget(config.bodiesBytes)
 
-  const release = ({ caller, end, isCounted, routedRequest, route, share }: Admission) => {
+  const release = ({ caller, end, isCounted, routedRequest, route, share, unreadFrames }: Admission) => {
     clearTimeout(end)
     routedRequest?.leave()
     if (isCounted) concurrency.give(caller)
     share.release()
+    unreadFrames.release()
     if (routedRequest !== null && route !== null && route.endpoints.length > 0) reportDemand(route)
   }
 

@@ -33,7 +33,7 @@ export interface PrepareOptions {
 
 /** The request with its engine. `releaseBody` drops the body. */
 const admittedOf = (admission: Admission, checked: CheckedRequest, routedRequest: RoutedRequest): Admitted => {
-  const { caller, digests, exchange, requestAbort, share } = admission
+  const { caller, digests, exchange, requestAbort, share, unreadFrames } = admission
   const { id, request, response, startedAt } = exchange
   const releaseBody = () => {
     checked.engineBody = ""
@@ -52,6 +52,7 @@ const admittedOf = (admission: Admission, checked: CheckedRequest, routedRequest
     traceparent: traceparentOf(request),
     digests,
     reserve: share.take,
+    unreadFrames,
     releaseBody
   }
 }

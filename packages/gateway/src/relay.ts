@@ -1,10 +1,12 @@
 import { Effect, Exit } from "effect"
+import type { BodyShare } from "./BodyBudget.ts"
 import type { Frame, ReadFrame, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
 import type { RequestAbort, Signal } from "./RequestAbort.ts"
+import type { Refusal } from "./refusals.ts"
 import type { Pulse } from "./routing/EngineState.ts"
 import { largeBody } from "./vocabulary/LargeBodies.ts"
 import type { LargeBodyUnread } from "./vocabulary/LargeBodyLane.ts"
@@ -18,6 +20,8 @@ export type Relayed =
   | { readonly _tag: "Broken"; readonly first: boolean }
   /** A frame is too large. */
   | { readonly _tag: "TooLarge" }
+  /** The organization has no memory left for a large frame. */
+  | { readonly _tag: "Full"; readonly refusal: Refusal }
   /** No process read a large frame. */
   | { readonly _tag: "Unread"; readonly reason: LargeBodyUnread["reason"] }
   | { readonly _tag: "Silent"; readonly first: boolean }
@@ -31,6 +35,8 @@ export interface RelayOptions {
   readonly reader: StreamReader
   /** Reads a frame over 64 KiB in another process, because that would block all other requests. */
   readonly readLarge: (frame: string) => Effect.Effect<ReadFrame, LargeBodyUnread>
+  /** The memory of a frame over 64 KiB, until the caller has read it. */
+  readonly memory: BodyShare
   /** Updated on each sign of life of the engine. */
   readonly pulse: Pulse
   /** Called at the first frame, with its usage if it had one. After it, no other engine gets the request. */
@@ -71,6 +77,8 @@ class StreamRelay {
   #isReading = false
   /** Stops that. */
   #stopReading: (() => void) | undefined
+  /** Bytes of memory that are reserved for a large frame. */
+  #reserved = 0
   /** The frames of the current chunk for the caller. */
   #out = ""
   #hasContent = false
@@ -117,8 +125,25 @@ class StreamRelay {
 
   readonly #onData = (chunk: Buffer): void => {
     const frames = this.#splitter.push(chunk)
-    if (frames === null) this.#settle({ _tag: "TooLarge" })
+    if (frames === null) return this.#settle({ _tag: "TooLarge" })
+    const full = this.#reserve(this.#splitter.length)
+    if (full !== null) this.#settle({ _tag: "Full", refusal: full })
     else if (frames.length > 0) this.#onFrames(frames)
+  }
+
+  /** Reserves memory for a frame that is not complete yet, or returns the refusal. */
+  #reserve(bytes: number): Refusal | null {
+    if (bytes <= Math.max(largeBody, this.#reserved)) return null
+    const more = bytes - this.#reserved
+    this.#reserved = bytes
+    return this.#options.memory.take(more)
+  }
+
+  /** Releases the memory of a frame that the caller has read. */
+  #release(): void {
+    if (this.#reserved === 0 || this.#splitter.length > largeBody) return
+    this.#reserved = 0
+    this.#options.memory.release()
   }
 
   #onFrames(frames: ReadonlyArray<string>): void {
@@ -229,7 +254,7 @@ class StreamRelay {
     if (this.#out !== "" && !stream.write(this.#out)) {
       this.#isWaiting = true
       upstream.pause()
-    }
+    } else if (!this.#isReading) this.#release()
     this.#out = ""
     if (!this.#hasContent) return
     this.#hasContent = false
@@ -239,6 +264,7 @@ class StreamRelay {
 
   readonly #onDrain = (): void => {
     this.#isWaiting = false
+    if (!this.#isReading) this.#release()
     this.#lastFrameAt = performance.now()
     this.#resume()
   }

@@ -33,6 +33,7 @@ export const makeRelayStream = (config: GatewaySettings, largeBodies: LargeBodyL
         const options = { cachedUnknown, choices, model, wantsUsage }
         return largeBodies.readFrame(frame, { endpoint, options, state: work.reader.state() }, { orgId: admitted.caller.orgId, requestAbort: signal })
       },
+      memory: admitted.unreadFrames,
       rename: restoreModelName(routedRequest.route, checked),
       firstFrameMillis: config.firstFrameMillis - (performance.now() - startedAt),
       silenceMillis: config.silenceMillis,

@@ -69,6 +69,8 @@ export const makeRelayedOutcome = (incompleteOutcome: IncompleteOutcome, aborted
       case "TooLarge":
         // The caller decides how large a frame becomes, for example with log probabilities. The engine did not fail.
         return incompleteOutcome(work, engineFailed, "A frame of the stream exceeded 4 MiB")
+      case "Full":
+        return incompleteOutcome(work, relayed.refusal, "The gateway had no memory for a frame of the stream")
       case "Unread":
         return unreadFrameOutcome(work, relayed.reason)
       case "Broken":

@@ -228,6 +228,7 @@ describe("the data buffered for a caller", () => {
             answered: () => {},
             reader,
             readLarge: () => Effect.never,
+            memory: { take: () => null, release: () => {} },
             rename: (text) => text,
             isMetered: () => true,
             requestAbort: signal,

@@ -116,6 +116,28 @@ describe("a frame of more than 64 KiB", () => {
     })
   )
 
+  it.live("uses its organization's memory until the caller has read it; one that does not fit ends the stream with 429 and is charged", () =>
+    Effect.gen(function* () {
+      const { engine } = yield* makeCachingEngine
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 1_048_576 })
+      const streams = (bytes: number) => {
+        engine.script = (call) => openStream(call).end([opening, chunk("a"), chunk("b".repeat(bytes)), finish("stop"), usageFrame(2), done].join(""))
+      }
+      streams(600_000)
+      const refused = yield* fetched(address, { body: chatStream })
+      const { note, usage: recorded } = endOf(world)
+      assert.deepStrictEqual([outcomes(world), recorded.input_tokens > 0], [["Begin", "End 429 org_concurrency_limited"], true])
+      assert.include(note, "The gateway had no memory for a frame of the stream")
+      assert.include(refused.text(), '"code":"org_concurrency_limited"')
+      // Once a frame was read, its memory is free for the next one.
+      world.recorded.splice(0)
+      engine.script = (call) =>
+        openStream(call).end([opening, chunk("b".repeat(300_000)), chunk("c".repeat(300_000)), finish("stop"), usageFrame(2), done].join(""))
+      for (const _ of [1, 2]) assert.include((yield* fetched(address, { body: chatStream })).text(), "c".repeat(300_000))
+      assert.deepStrictEqual(outcomes(world), ["Begin", "End 200", "Begin", "End 200"])
+    })
+  )
+
   it.live("is read in a separate process: if that ends twice, the stream fails and is charged, and a new process reads the next one", () =>
     Effect.gen(function* () {
       const { engine } = yield* makeCachingEngine
