@@ -125,9 +125,9 @@ class StreamRelay {
 
   readonly #onData = (chunk: Buffer): void => {
     const frames = this.#splitter.push(chunk)
-    if (frames === null) return this.#settle({ _tag: "TooLarge" })
-    const full = this.#reserve(this.#splitter.length)
-    if (full !== null) this.#settle({ _tag: "Full", refusal: full })
+    const full = frames === null ? null : this.#reserve(this.#splitter.length)
+    if (frames === null) this.#settle({ _tag: "TooLarge" })
+    else if (full !== null) this.#settle({ _tag: "Full", refusal: full })
     else if (frames.length > 0) this.#onFrames(frames)
   }
 
