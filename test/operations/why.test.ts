@@ -124,7 +124,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial upgra
         yield* record("preview-same", env)
         const same = yield* seatrial(["upgrade-preview", "--json"], env)
         assert.deepStrictEqual([same.code, parse(same.out)], [0, []], same.err)
-        assert.match(same.err, /Decided 2 recorded decisions again: 0 differ/u)
+        assert.match(same.err, /Replayed 2 recorded decisions: 0 differ/u)
         const id = yield* record("preview-differs", env, true)
         const differs = yield* seatrial(["upgrade-preview", "--json"], env)
         assert.strictEqual(differs.code, 1)
@@ -139,7 +139,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial upgra
           new_actions: ["Enter"],
           new_message: starts.message
         })
-        assert.match(differs.err, /Decided 4 recorded decisions again: 1 differ/u)
+        assert.match(differs.err, /Replayed 4 recorded decisions: 1 differ/u)
       }),
     60_000
   )

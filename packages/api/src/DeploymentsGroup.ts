@@ -26,7 +26,7 @@ const bodyErrors = [InvalidBody, BodyTooLarge, UnsupportedMediaType] as const
 
 const Location = Schema.String.check(Schema.isPattern(/^\/v1\/deployments\/[^/]+$/u))
 
-/** Preview, create, follow and cancel deployments. Some phases share a name: `staging` is `provisioning` or `booting`. */
+/** Preview, create, follow and cancel deployments. One name covers some groups of phases: `staging` is `provisioning` or `booting`. */
 export class DeploymentsGroup extends HttpApiGroup.make("deployments")
   .add(
     HttpApiEndpoint.post("preview", "/v1/deployment-previews", {

@@ -11,6 +11,7 @@ const requestList = `Completed and refused requests. A running request is not li
 const requestRead = "One inference request, even while it is running. Prompts and completions are never returned."
 const receiptRead =
   "How the request was served: the commit of the weights, the engine version, the verification of the revision, the usage, the prices and the cost. The header `seatrial-signature` contains the signature. With `Accept: application/jose+json` the receipt and its signature are returned as one JWS. `/.well-known/jwks.json` lists the keys."
+const sharedPhaseNames = "This response uses one name for some groups of phases. For example, it shows `staging` for both `provisioning` and `booting`."
 const deploymentRead = "One deployment with its phases so far, oldest first, its checks and its revision. Repeat the call to follow a deployment."
 
 /** Summary and description of each operation, by `operationId`. */
@@ -37,10 +38,10 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
     description:
       "Creates a model from a `source`, or redeploys an existing one by its `model_id`. Also requires `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input returns 200 with `Idempotent-Replayed: true` and the current state of the operation. Returns 422 for an unknown host class. Also returns 422 for a source that a preview would refuse, if the server has already read that source. Returns 400 for an unknown runtime, cache type or engine flag."
   },
-  "deployments.list": { summary: "List deployments", description: `Some phases share a name: \`staging\` is \`provisioning\` or \`booting\`. ${paging}` },
+  "deployments.list": { summary: "List deployments", description: `${sharedPhaseNames} ${paging}` },
   "deployments.get": {
     summary: "Get a deployment",
-    description: `${deploymentRead} Some phases share a name: \`staging\` is \`provisioning\` or \`booting\`.`
+    description: `${deploymentRead} ${sharedPhaseNames}`
   },
   "deployments.events": {
     summary: "Get a deployment's phases",
@@ -83,7 +84,7 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "spending.get": {
     summary: "Get the spending",
     description:
-      "What the organization has spent and may still spend: the balance of a prepaid organization, and the daily and monthly limits (UTC) of the organization and of its keys. A call that exceeds one of these limits returns 402. Administrators set the limits. `spent_micros` includes GPU time for the organization, not for keys."
+      "What the organization has spent and may still spend: the balance of a prepaid organization, and the daily and monthly limits (UTC) of the organization and of its keys. A call that exceeds one of these limits returns 402. Administrators set the limits. In entries of the organization, `spent_micros` includes the cost of GPU time. In entries of a key it does not."
   },
   "system.health": { summary: "Check liveness", description: "For liveness probes. Does not use the database." },
   "system.readiness": {
@@ -141,7 +142,7 @@ export const pathIds: Readonly<Record<string, ParameterText>> = {
 
 /** Description of the path parameter `id` of the organization's own models. */
 export const modelIdOrName: ParameterText = {
-  description: "ID or name of the model. With the organization, the name `tiny-chat` is `acme%2Ftiny-chat`.",
+  description: "ID or name of the model. You can put the organization before the name. Then encode the slash: `acme%2Ftiny-chat` for `acme/tiny-chat`.",
   example: "tiny-chat"
 }
 
@@ -166,7 +167,8 @@ export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Rec
 
 /** Descriptions of the tags. */
 export const tagTexts: Readonly<Record<string, string>> = {
-  deployments: "Preview, create, follow and cancel deployments. Some phases share a name: `staging` is `provisioning` or `booting`.",
+  deployments:
+    "Preview, create, follow and cancel deployments. These operations use one name for some groups of phases. For example, they show `staging` for both `provisioning` and `booting`.",
   requests: "Inference requests and their receipts.",
   org: "Read access to the organization's data. Deployments show each phase under its own name.",
   models: "List the organization's own served models, as OpenAI clients do, and change them.",
@@ -184,7 +186,7 @@ export const introduction = `Model serving: the organization's requests, receipt
 
 **Keys.** Every operation under \`/v1\` except the catalog requires \`Authorization: Bearer <API_KEY>\`. A call concerns only the organization of its key. A record of another organization and a record that does not exist return the same 404. \`security\` of an operation lists the required scopes. If it has several requirements, one of them is sufficient.
 
-**Responses.** Every response has the header \`x-request-id\`. Every error is an Error object that repeats this ID as \`request_id\`. An unknown path returns 404 \`not_found\`. Every path that accepts GET also accepts HEAD, with the same headers and no body. Every path answers OPTIONS with 204 and \`Allow\`. Other methods return 405 with \`Allow\`. A malformed HTTP request returns 400. After such a 400, a 408 or a 431 the connection is closed. Pages of other origins have access (CORS) only if the installation lists those origins.
+**Responses.** Every response has the header \`x-request-id\`. Every error is an Error object that repeats this ID as \`request_id\`. An unknown path returns 404 \`not_found\`. Every path that accepts GET also accepts HEAD, with the same headers and no body. Every path answers OPTIONS with 204 and \`Allow\`. Other methods return 405 with \`Allow\`. A malformed HTTP request returns 400. The server closes the connection after this 400, and after every 408 and 431. Pages of other origins have access (CORS) only if the installation lists those origins.
 
 **Input.** Unknown query parameters, unknown fields, and repeated or empty parameters (except an empty \`q\`, which is no filter) return 400, and \`param\` names them. Operations that require no key ignore query parameters, except the catalog. Bodies are JSON in UTF-8.
 

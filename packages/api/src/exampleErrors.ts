@@ -65,7 +65,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
     type: "conflict_error",
     message: "The model is managed by the ModelDeployment tiny in the namespace team-a. Delete that object: kubectl -n team-a delete modeldeployment tiny."
   },
-  deployment_finished: { type: "conflict_error", message: "The deployment has already ended: it is activated." },
+  deployment_finished: { type: "conflict_error", message: "The deployment cannot be canceled, because it has already finished. Its phase is activated." },
   host_class_unknown: { type: "refused_error", message: "There is no host class h200; choose one of h100, h100-2.", param: "serving.host_class" },
   unsupported_architecture: {
     type: "refused_error",

@@ -28,7 +28,7 @@ const headerDescriptions: Readonly<Record<string, Json>> = {
   "cache-control": { description: "How long the response may be cached." },
   [signatureHeader]: {
     description:
-      "The signature of the receipt: a JWS (Ed25519) in compact form with detached payload. The payload is the body, or the canonical JSON (RFC 8785) of the parsed body. Absent if the installation does not sign.",
+      "The signature of the receipt: a JWS (Ed25519) in compact form with detached payload. The payload is the exact bytes of the body. If something on the way reformatted the JSON, parse it and use its canonical form (RFC 8785), which gives the same bytes. Absent if the installation does not sign.",
     schema: { type: "string", pattern: "^[A-Za-z0-9_-]+\\.\\.[A-Za-z0-9_-]{86}$" }
   },
   vary: { description: "Request headers that the response depends on." },

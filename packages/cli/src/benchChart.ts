@@ -81,7 +81,7 @@ const latencyTable = ({ steps }: Benchmark): ReadonlyArray<string> => {
 const validity = (benchmark: Benchmark): ReadonlyArray<string> => [
   ...(benchmark.scale !== undefined && benchmark.scale < 1
     ? [
-        `${benchmark.scale < sketchScale ? "A rough benchmark, scaled" : "Scaled"} to the ${benchmark.budget_seconds} s of the host class: each phase lasts ${number(100 * benchmark.scale)}% of the standard time.`
+        `${benchmark.scale < sketchScale ? "A rough benchmark, shortened" : "Shortened"} to the benchmark time limit of the host class (${benchmark.budget_seconds} s): each phase lasts ${number(100 * benchmark.scale)}% of the standard time.`
       ]
     : []),
   ...(benchmark.first_failed === undefined ? [] : [`Second attempt. The first attempt failed: ${benchmark.first_failed}`]),

@@ -6,13 +6,11 @@ import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
 import { inColor } from "./color.ts"
 import { conclude, follow } from "./follow.ts"
-import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
+import { deploymentArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
 import { size, tableOf } from "./readable.ts"
 import { deploymentIdOf, optionalModelId } from "./references.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
-
-const id = idArgument("The deployment's ID, dep_..., or its model's name or ID for the newest deployment")
 
 const row = (deployment: Deployment) => ({
   id: deployment.id,
@@ -93,7 +91,7 @@ const cancel = Effect.fnUntraced(function* ({ id, json }: { readonly id: string;
   yield* printRecord(json, yield* withCommandErrors(api.deployments.cancel(yield* deploymentIdOf(id))))
 })
 
-const one = { id, json: jsonFlag }
+const one = { id: deploymentArgument, json: jsonFlag }
 
 const watch = Command.make(
   "watch",

@@ -43,7 +43,7 @@ export const fetchCommand = Command.make(
     ),
     tokenSharedBy: Flag.String("token-shared-by").pipe(
       Flag.withDescription(
-        "Slug of the organization that shares this hub token, for a ModelDeployment applied with kubectl. Default: the token is the API caller's own"
+        "Slug of the organization that shares the hub token; only for a ModelDeployment applied with kubectl. Without this flag, the token belongs to the API caller"
       ),
       Flag.optional
     )

@@ -15,6 +15,7 @@ export const limitFlag = Flag.Int("limit").pipe(
 
 export const textFlag = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 export const idArgument = (description: string) => Argument.String("id").pipe(Argument.withDescription(description))
+export const deploymentArgument = idArgument("A deployment ID (dep_...), or a model's name or ID. For a model, the command uses its newest deployment")
 
 export const timeFlags = {
   from: textFlag("from", "Only at or after this time: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 90s, 15m, 2h or 7d"),

@@ -3,7 +3,7 @@ import type { DeploymentDetail } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { withCommandErrors } from "./apiErrors.ts"
-import { idArgument, jsonFlag } from "./listing.ts"
+import { deploymentArgument, jsonFlag } from "./listing.ts"
 import { printRows } from "./print.ts"
 import { deploymentIdOf } from "./references.ts"
 
@@ -17,7 +17,7 @@ const linesOf = ({ checks, ended_at, failure_detail, phases }: DeploymentDetail,
 
 export const logsCommand = Command.make(
   "logs",
-  { id: idArgument("The deployment's ID, dep_..., or its model's name or ID for the newest deployment"), json: jsonFlag },
+  { id: deploymentArgument, json: jsonFlag },
   Effect.fn(function* ({ id: reference, json }) {
     const api = yield* SeatrialClient
     const id = yield* deploymentIdOf(reference)

@@ -14,10 +14,10 @@ interface Setting {
 const commonSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
   { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
-  { name: "DATABASE_READ_POOL_SIZE", description: "Additional connections for reading requests, opened when needed", default: 8 },
+  { name: "DATABASE_READ_POOL_SIZE", description: "Additional connections to Postgres for reads, opened on demand", default: 8 },
   {
     name: "DATABASE_STATEMENT_TIMEOUT",
-    description: "Timeout of a statement; migrations may take longer, and statements for reading requests end after 5 seconds",
+    description: "Timeout of a SQL statement. Migrations may take longer. Statements on the connections for reads time out after 5 seconds",
     default: "30 seconds"
   },
   {

@@ -8,7 +8,7 @@ import { textFlag } from "./listing.ts"
 export const servingFlags = {
   hostClass: textFlag(
     "host-class",
-    "Host class, a comma-separated list in order of preference, or `any`. With several, the first with free GPUs is used (default: the cheapest that fits)"
+    "One host class, several separated by commas in order of preference, or `any`. If you name several, Seatrial uses the first one with free GPUs. Default: the cheapest class on which the model fits"
   ),
   runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the first one of the host class)"), Flag.optional),
   maxContext: Flag.Int("max-context").pipe(

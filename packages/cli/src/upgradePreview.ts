@@ -55,7 +55,7 @@ const preview = Effect.fnUntraced(function* (options: { readonly json: boolean; 
   )
   yield* printRows(options.json, differences)
   const { decided, differing, unreadable } = counts
-  const summary = `Decided ${decided} recorded decisions again: ${differing} differ, and ${unreadable} cannot be read by this version or are not complete.`
+  const summary = `Replayed ${decided} recorded decisions: ${differing} differ, and ${unreadable} cannot be read by this version or are not complete.`
   if (differing > 0) return yield* new CommandError({ message: summary })
   yield* Console.error(summary)
 })
@@ -64,6 +64,6 @@ const preview = Effect.fnUntraced(function* (options: { readonly json: boolean; 
 export const upgradePreviewCommand = Command.make("upgrade-preview", { limit, json }, preview).pipe(
   Command.withShortDescription("Lists recorded decisions that this version would make differently. Reads the database."),
   Command.withDescription(
-    "Decides again everything that the operator's records hold, with the rules of this version, and lists the decisions that would differ. Run the new version's command before an upgrade. For administrators: reads the database, and changes nothing. Exit code 1 if a decision differs."
+    "Replays every recorded decision of the operator with the rules of this version, and lists the decisions that would differ. Run the new version's command before an upgrade. For administrators: reads the database, and changes nothing. Exit code 1 if a decision differs."
   )
 )

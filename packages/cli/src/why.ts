@@ -25,7 +25,7 @@ const limit = Flag.Int("limit").pipe(
 )
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON with the whole observations, for --replay"), Flag.withDefault(false))
 const file = Flag.String("replay").pipe(
-  Flag.withDescription("Decide again what this file holds, the output of --json, with the rules of this version. Needs no database"),
+  Flag.withDescription("Replay the decisions in this file (the output of --json) with the rules of this version. Needs no database"),
   Flag.optional
 )
 
@@ -97,7 +97,7 @@ const detailsOf = (pass: RecordedPass) => {
 
 const noDecisions = (id: DeploymentId, time: string) =>
   new CommandError({
-    message: `No decision about ${id}${time} is recorded. Decisions are kept for OPERATOR_KEEP_DECISION_DAYS days, and only passes that act are recorded. \`seatrial status ${id}\` shows what it does now.`
+    message: `No decision about ${id}${time} is recorded. The operator starts to record the decisions about a deployment when it first acts on the deployment, and keeps them for OPERATOR_KEEP_DECISION_DAYS days. \`seatrial status ${id}\` shows what the deployment does now.`
   })
 
 const unreadableFile = (name: string) => new CommandError({ message: `${name} cannot be read as the output of \`seatrial why --json\`.`, exitCode: 2 })

@@ -79,7 +79,7 @@ describe("the chart of a benchmark", () => {
     assert.match(text, /^Other pods may have used the same GPUs during the benchmark\.$/m)
     assert.match(text, /benchmark_missing \(client_limited\)/)
     assert.match(text, /50\.0% of the median of 3 earlier/)
-    assert.match(text, /A rough benchmark, scaled to the 4 s of the host class: each phase lasts 1\.33%/)
+    assert.match(text, /A rough benchmark, shortened to the benchmark time limit of the host class \(4 s\): each phase lasts 1\.33%/)
     assert.match(text, /simulated GPUs/)
   })
 

@@ -119,7 +119,7 @@ describe("fetch", () => {
       const byUser = yield* seatrial(args, { HF_ENDPOINT: hub.address })
       assert.include(byUser.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the user who owns this API key.")
       const byObject = yield* seatrial([...args, "--token-shared-by=acme"], { HF_ENDPOINT: hub.address })
-      assert.include(byObject.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the applied objects of acme.")
+      assert.include(byObject.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the organization acme.")
     }).pipe(Effect.scoped)
   )
 

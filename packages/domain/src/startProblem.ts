@@ -14,7 +14,7 @@ const secret: Readonly<Record<string, string>> = {
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
   SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, such as the output of `openssl rand -base64 32`",
   SEATRIAL_SIGNING_KEYS:
-    "32 bytes in base64, such as the output of `openssl rand -base64 32`. You can add earlier keys behind it, separated by commas, each in the same form or as `public:X`, where X is the field `x` of the key in /.well-known/jwks.json"
+    "32 bytes in base64, such as the output of `openssl rand -base64 32`. After the current key you can list earlier keys, separated by commas. Write an earlier key as its 32 bytes in base64, or as `public:X`. X is the value of `x` of that key in /.well-known/jwks.json"
 }
 
 /** Host, database and user of a Postgres URL, never the password. */

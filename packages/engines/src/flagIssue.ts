@@ -63,7 +63,7 @@ export const alwaysDenied: ReadonlyArray<Denial> = [
   },
   { names: ["model", "model-path", "model-tag"], why: own("the source of the deployment") },
   { names: ["served-model-name"], why: own("the model's name") },
-  { names: ["host", "port"], why: own("its network policy") },
+  { names: ["host", "port"], why: "Seatrial sets it itself, because gateways and network policies rely on the engine's address and port" },
   { names: ["tensor-parallel-size", "tp", "tp-size", "pipeline-parallel-size", "pp", "pp-size"], why: own("the host class's GPUs") },
   { names: ["max-model-len", "context-length"], why: own("the requested context") },
   { names: ["kv-cache-dtype"], why: own("the requested KV cache type") },

@@ -219,7 +219,11 @@ describe("a preview predicts what a deployment does", () => {
       { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default", types: ["F64", "F8_E4M3"] },
       /weights of the type F64, F8_E4M3; only F32, BF16 and F16/
     ],
-    ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
+    [
+      "dynamic positions",
+      { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" },
+      /rope scaling 'dynamic' is not supported; the supported kinds are default, linear, llama3, yarn\./
+    ]
   ])("%s: the reference engine refuses in the preview what its loader would refuse", (_, computation, message) => {
     const { rope: __, ...plain } = llama
     const of = { ...facts(), config: { ...plain, computation }, weights_bytes: 2 ** 20 }

@@ -51,7 +51,11 @@ export const gatewaySettings = [
   { name: "GATEWAY_PORT", description: "Port to listen on; 0 for a free one", default: 8081 },
   { name: "GATEWAY_METRICS_PORT", description: "Port of /metrics, never the public port; 0 for none", default: 0 },
   { name: "GATEWAY_METRICS_HOST", description: "Address that /metrics listens on", default: "0.0.0.0" },
-  { name: "GATEWAY_GRACE_SECONDS", description: "Seconds that requests in progress have to end after the drain time when the gateway stops", default: 30 },
+  {
+    name: "GATEWAY_GRACE_SECONDS",
+    description: "Seconds for requests in progress to finish when the gateway stops, counted from the end of the drain time",
+    default: 30
+  },
   {
     name: "GATEWAY_DRAIN_SECONDS",
     description: "Seconds for which a stopping gateway still accepts requests, while /readyz answers 503, so that load balancers notice",
@@ -61,7 +65,7 @@ export const gatewaySettings = [
   {
     name: "GATEWAY_BODIES_BYTES",
     description:
-      "Memory for the request bodies, downloaded images and large answers of all callers, in bytes. A body uses it until its answer or stream begins, and counts twice if it has non-ASCII or escaped characters. An answer or a frame of a stream over 64 KiB uses it until its caller has read it. An organization may use no more than it leaves free for others, which is half at most; its further bodies and answers get 429. One eighth is reserved for the first 64 KiB of each request",
+      "Memory for the request bodies, downloaded images and large answers of all callers, in bytes. A body uses it until its answer or stream begins, and counts twice if it has non-ASCII or escaped characters. An answer or a frame of a stream over 64 KiB uses it until its caller has read it. An organization may use at most as much of this memory as then remains free: at most half if no other organization uses any. Bodies and answers of the organization beyond that get 429. One eighth is reserved for the first 64 KiB of each request",
     default: 256 * 1024 * 1024
   },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Concurrent requests of one API key", default: 64 },
@@ -89,7 +93,7 @@ export const gatewaySettings = [
   {
     name: "GATEWAY_ABANDONED_SECONDS",
     description:
-      "Seconds for which an engine continues a stream after its caller disconnected, until it reports the usage. After that the gateway counts the prompt itself",
+      "Maximum seconds that an engine may continue a stream after the caller disconnects. The gateway waits for the engine to report the usage. If the engine does not report it in time, the gateway counts the tokens of the prompt",
     default: 30
   },
   {
@@ -104,7 +108,11 @@ export const gatewaySettings = [
   { name: "GATEWAY_COLD_WAITING", description: "Requests that may wait for the first engine of a model", default: 256 },
   { name: "GATEWAY_SCRAPE_SECONDS", description: "Seconds between two readings of the metrics of an engine with traffic", default: 1 },
   { name: "GATEWAY_HEALTH_SECONDS", description: "Seconds between two health checks of an engine, if its model has another engine", default: 2 },
-  { name: "GATEWAY_HANG_SECONDS", description: "Seconds of silence of an engine with work after which requests go to other engines", default: 30 },
+  {
+    name: "GATEWAY_HANG_SECONDS",
+    description: "If an engine has requests but gives no sign of life for this many seconds, the gateway sends requests to other engines",
+    default: 30
+  },
   { name: "GATEWAY_IMAGE_SECONDS", description: "Seconds for the download of an image", default: 5 },
   { name: "GATEWAY_IMAGE_CONNECT_SECONDS", description: "Seconds until a connection to the host of an image must be open", default: 2 },
   { name: "GATEWAY_IMAGE_CONCURRENCY", description: "Concurrent image downloads of one organization", default: 4 },
@@ -123,8 +131,8 @@ export const gatewaySettings = [
   { name: "GATEWAY_PLATFORM_NAME", description: "Owner of the published models; use the same value as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
   {
     name: "GATEWAY_CORS_ORIGINS",
-    description: "Exact origins whose pages may call the gateway (CORS), separated by commas, for example https://app.example.com; none by default",
-    default: ""
+    description: "Exact origins whose pages may call the gateway (CORS), separated by commas, for example https://app.example.com",
+    default: "empty"
   },
   { name: "GATEWAY_ACCESS_LOG", description: "Whether to log a line of JSON for each request", default: "false" },
   {

@@ -120,7 +120,7 @@ describe("on the other paths", () => {
       refusalOf({ ...responses, reasoning: { effort: "xhigh" } }, "/v1/responses", targetWith({ capabilities })).message
     const withControls = (reasoningControls: ServedContract["reasoningControls"]) => capabilitiesOf({ ...everything, reasoningControls })
     const none = { thinking_toggle: false, effort_values: [], token_budget: true }
-    assert.strictEqual(messageOf(withControls(none)), "reasoning.effort: the model does not support reasoning efforts; omit it.")
+    assert.strictEqual(messageOf(withControls(none)), "reasoning.effort: the model does not support reasoning efforts; omit this field.")
     assert.strictEqual(messageOf(withControls({ ...none, thinking_toggle: true })), 'reasoning.effort: only "none" is supported.')
     assert.strictEqual(
       messageOf(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })),

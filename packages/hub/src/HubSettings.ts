@@ -9,29 +9,41 @@ const list = (text: string): ReadonlyArray<string> =>
 
 const names = (setting: string) => Config.String(setting).pipe(Config.map(list), Config.withDefault(list("")))
 
+/** The end of the description of a list of licenses. */
+const unstated = "; the word `none` in this list means repositories that state no license"
+
 /** All settings of the hub client, for `--help`. The programs document `HF_ENDPOINT` themselves. */
 export const hubSettings = [
-  { name: "HUB_TIMEOUT", description: "Timeout for a response of the hub, and for the next bytes of one", default: "20 seconds" },
+  { name: "HUB_TIMEOUT", description: "Timeout until the hub starts to respond, and for each wait for more data of a response", default: "20 seconds" },
   { name: "HUB_PREVIEW_TIMEOUT", description: "Maximum time that a preview reads a repository", default: "5 seconds" },
   { name: "HUB_RETRIES", description: "Number of retries of a request to the hub after a transient failure", default: 3 },
-  { name: "HUB_RETRY_DELAY", description: "First pause before a retry; it doubles", default: "500 millis" },
+  { name: "HUB_RETRY_DELAY", description: "First pause before a retry; each further pause is twice as long", default: "500 millis" },
   { name: "HUB_CONCURRENCY", description: "Connections of one download", default: 8 },
   {
     name: "HUB_CHUNK_BYTES",
     description: "Bytes of a file per request; after a kill, a download repeats at most this much per connection",
     default: 16_777_216
   },
-  { name: "HUB_DOWNLOAD_RETRIES", description: "Number of retries of a download without data, up to 30 seconds apart", default: 10 },
+  {
+    name: "HUB_DOWNLOAD_RETRIES",
+    description: "Number of retries if a download receives no data; the pause between retries is at most 30 seconds",
+    default: 10
+  },
   {
     name: "HUB_REDIRECT_HOSTS",
-    description: "Hosts with private addresses that the hub may redirect to, in addition to its own, separated by commas; .name means all subdomains of name",
-    default: "none"
+    description:
+      "Hosts with private addresses that the hub may redirect to, in addition to the hub's own host, separated by commas; .name means all subdomains of name",
+    default: "empty"
   },
   { name: "HUB_REMEMBER", description: "How long the data read from a commit is cached", default: "10 minutes" },
-  { name: "HUB_ALLOWED_LICENSES", description: "Licenses that are served, separated by commas; none means a repository without a license", default: "all" },
-  { name: "HUB_DENIED_LICENSES", description: "Licenses that are refused, separated by commas", default: "none" },
-  { name: "HUB_ASK_LICENSES", description: "Licenses that an administrator must accept first", default: "none" },
-  { name: "HUB_ACCEPTED_LICENSES", description: "Accepted repositories (owner/name) or licenses", default: "none" }
+  { name: "HUB_ALLOWED_LICENSES", description: `Licenses that are served, separated by commas${unstated}`, default: "all" },
+  { name: "HUB_DENIED_LICENSES", description: `Licenses that are refused, separated by commas${unstated}`, default: "empty" },
+  { name: "HUB_ASK_LICENSES", description: `Licenses that an administrator must accept first, separated by commas${unstated}`, default: "empty" },
+  {
+    name: "HUB_ACCEPTED_LICENSES",
+    description: `Repositories (owner/name) or licenses that an administrator has accepted, separated by commas${unstated}`,
+    default: "empty"
+  }
 ] as const
 
 export const HubSettings = Config.all({

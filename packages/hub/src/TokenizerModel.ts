@@ -151,7 +151,7 @@ export class TokenizerModel {
     if (this.merges === "none") return "no model.merges, which a model of the type BPE needs"
     if (this.merges !== "list") return "a model.merges that is not a list"
     if (this.#noPair !== null && this.#noText !== null)
-      return `no pair of tokens in model.merges[${Math.max(this.#noPair, this.#noText)}], or its pairs in two forms`
+      return `a model.merges[${Math.max(this.#noPair, this.#noText)}] that is not a pair of tokens, or whose form (text or list) differs from that of earlier entries`
     const prefix = this.#members.get("continuing_subword_prefix") ?? ""
     if (this.#latePrefix && prefix !== "") return null
     if (this.#wrongMerge !== null) return this.#wrongMerge

@@ -78,15 +78,15 @@ export const readAdapter = Effect.fnUntraced(function* (connection: HubConnectio
   )
   const weights = root.get(weightsFile)
   if (weights === undefined) {
-    const pickled = root.has("adapter_model.bin") ? " but pickled ones (adapter_model.bin), which can run code when they are loaded" : ""
-    return yield* new Unreadable({ reason: `The adapter ${repo} has no ${weightsFile}${pickled}.` })
+    const pickled = root.has("adapter_model.bin") ? " It has only pickled weights (adapter_model.bin), which can run code when they are loaded." : ""
+    return yield* new Unreadable({ reason: `The adapter ${repo} has no ${weightsFile}.${pickled}` })
   }
   if (weights.size > maxBytes) return yield* new Unreadable({ reason: `${weights.path} is larger than ${maxBytes} bytes.` })
   if (config.base === null || !isOnHub(config.base)) {
     const what =
       config.base === null || config.base === ""
         ? "names no base model: base_model_name_or_path of its adapter_config.json is empty"
-        : `names its base by a path of the machine that made it (${config.base.slice(0, 80).replace(/\p{Cc}/gu, " ")}), not by a repository of the hub`
+        : `names its base by a path on the machine where the adapter was made (${config.base.slice(0, 80).replace(/\p{Cc}/gu, " ")}), not by a repository of the hub`
     return yield* new Unreadable({ reason: `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) that ${what}.` })
   }
   const own: OwnAdapter = { config, base: config.base, weights, ...(yield* readTensors(connection, resolved, weights)) }

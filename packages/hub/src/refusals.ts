@@ -59,22 +59,22 @@ interface TokenTerms {
 }
 
 const callerTerms: TokenTerms = {
-  noConnection: "the user who owns this API key has no connection to the hub",
+  noConnection: "no hub token is stored for the user who owns this API key",
   token: "hub token of the user who owns this API key",
   reader: "the user who owns this API key",
-  connect: "store a hub token that can read the repository for that user (`seatrial admin hub-connections set`)",
-  connectBriefly: "store a hub token that can read it for that user",
+  connect: "store for that user a hub token that can read the repository (`seatrial admin hub-connections set`)",
+  connectBriefly: "store for that user a hub token that can read it",
   replace: "Store a new hub token for that user (`seatrial admin hub-connections set`)",
   connectAccount: "store the token of an account that has access"
 }
 
 const organizationTerms = (organization: string): TokenTerms => {
   const set = `seatrial admin hub-connections set --org ${organization} --email ...`
-  const connect = `store a hub token that can read the repository for a user and share it (\`${set}\`, then \`seatrial admin hub-connections share --org ${organization} --email ...\`)`
+  const connect = `store for one user a hub token that can read the repository, and share that token (\`${set}\`, then \`seatrial admin hub-connections share --org ${organization} --email ...\`)`
   return {
-    noConnection: `the organization ${organization} shares no hub token with applied objects`,
+    noConnection: `the organization ${organization} shares no hub token with its ModelDeployments`,
     token: `hub token that the organization ${organization} shares`,
-    reader: `the applied objects of ${organization}. They use the hub token that the organization shares, or no token if it shares none`,
+    reader: `the organization ${organization}. Its ModelDeployments use the hub token that the organization shares, or no token if it shares none`,
     connect,
     connectBriefly: connect,
     replace: `Store a new hub token for the user whose token is shared (\`${set}\`)`,
@@ -130,7 +130,7 @@ const tokenTexts = ({ connect, connectAccount, connectBriefly, noConnection, rea
     }),
     RepositoryNotFound: ({ hasToken, repo }) => ({
       message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to ${reader}.`,
-      remedy: `Check the owner and the name; ${hasToken ? "a private repository needs a token that can read it" : `for a private repository ${connectBriefly}`}.`
+      remedy: `Check the owner and the name. ${hasToken ? "If the repository is private, the hub token must have access to it" : `If the repository is private, ${connectBriefly}`}.`
     }),
     TokenNotAccepted: () => ({ message: `The hub does not accept the ${token}: it was revoked, or has expired.`, remedy: `${replace}.` }),
     TokenNotAllowed: ({ repo }) => ({
@@ -192,7 +192,7 @@ const licenseTexts = {
         : licenses.length === 1
           ? `The license ${describeLicenses(licenses)} is not on this installation's list of allowed licenses.`
           : `None of the licenses ${describeLicenses(licenses)} is on this installation's list of allowed licenses.`,
-    remedy: `Choose a model under one of these licenses, or ask the installation's administrators: ${allowed.slice(0, maxNamedAllowed).join(", ")}.`
+    remedy: `Choose a model under one of these licenses: ${allowed.slice(0, maxNamedAllowed).join(", ")}. Or ask the installation's administrators.`
   })
 } satisfies Texts
 

@@ -94,7 +94,7 @@ class Places {
       if (from(at) !== end) return from(at) < end ? "has tensors that overlap" : "has gaps between its tensors"
       end = to(at)
     }
-    return end === dataBytes ? null : "is not as long as its tensors"
+    return end === dataBytes ? null : "has more data than its tensors need"
   }
 }
 
@@ -229,8 +229,9 @@ class HeaderVisitor implements JsonVisitor {
   #endTensor(): void {
     if (!this.#entry.isComplete) this.#malformed()
     const [from = 0, to = 0] = this.#entry.offsets
-    if (to < from || to > this.#dataBytes || this.#entry.bits !== (to - from) * 8)
-      this.#fail(`gives the tensor ${this.#tensor.text.slice(0, 80)} another length than its shape`)
+    const tensor = this.#tensor.text.slice(0, 80)
+    if (to < from || this.#entry.bits !== (to - from) * 8) this.#fail(`has data offsets for the tensor ${tensor} that do not match its type and shape`)
+    if (to > this.#dataBytes) this.#fail(`ends before the end of the tensor ${tensor}`)
     if (this.names.length === maxTensors) this.#fail(`has more than ${maxTensors} tensors`)
     this.names.add(this.#tensor)
     this.places.add(from, to)

@@ -83,7 +83,7 @@ const missingAddedTokens = ({ tokenizer, tokenizerConfig }: SmallFiles): string 
 
 const tokenizerProblem = ({ tokenizer }: SmallFiles): string | null =>
   tokenizer !== null && tokenizer.problem !== null
-    ? `tokenizer.json has ${tokenizer.problem}: no engine reads it. Save it again with the tokenizers library, or choose a commit with one that it reads.`
+    ? `tokenizer.json has ${tokenizer.problem}. No engine can read the file. Save the file again with the tokenizers library, or choose a commit whose tokenizer.json the library can read.`
     : null
 
 /**

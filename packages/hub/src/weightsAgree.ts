@@ -115,10 +115,10 @@ const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, fr
       (neverWeights.has(dtype) || (config.quantization === "none" && !floating.has(dtype) && !/^F[84]/.test(dtype)))
   )
   if (odd !== undefined)
-    return `${shortName(odd.name)} is of the type ${odd.dtype}, and ${config.quantization === "none" ? "it states no quantization" : "no format stores weights of this type"}`
+    return `${shortName(odd.name)} has the type ${odd.dtype}, but ${config.quantization === "none" ? "config.json states no quantization" : "no format stores weights of this type"}`
   if (!quantizing.has(config.quantization)) return null
   const quantized = groups.some(({ name }) => quantizedNames.test(name)) || fromHeaders.some(({ dtype }) => quantizedTypes.has(dtype))
-  return quantized ? null : `it states the quantization ${config.quantization}, and no tensor is quantized`
+  return quantized ? null : `config.json states the quantization ${config.quantization}, but no tensor is quantized`
 }
 
 /**

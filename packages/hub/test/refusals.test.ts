@@ -13,14 +13,14 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.NoHubConnection({ repo }),
     code: "no_hub_connection",
     caller: {
-      message: "The repository acme/model is gated, and the user who owns this API key has no connection to the hub.",
+      message: "The repository acme/model is gated, and no hub token is stored for the user who owns this API key.",
       remedy:
-        "Accept the repository's terms on the hub, then store a hub token that can read the repository for that user (`seatrial admin hub-connections set`)."
+        "Accept the repository's terms on the hub, then store for that user a hub token that can read the repository (`seatrial admin hub-connections set`)."
     },
     object: {
-      message: "The repository acme/model is gated, and the organization acme shares no hub token with applied objects.",
+      message: "The repository acme/model is gated, and the organization acme shares no hub token with its ModelDeployments.",
       remedy:
-        "Accept the repository's terms on the hub, then store a hub token that can read the repository for a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
+        "Accept the repository's terms on the hub, then store for one user a hub token that can read the repository, and share that token (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
     }
   },
   {
@@ -28,13 +28,13 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "repository_not_found",
     caller: {
       message: "The hub has no repository acme/model, or does not show it to the user who owns this API key.",
-      remedy: "Check the owner and the name; for a private repository store a hub token that can read it for that user."
+      remedy: "Check the owner and the name. If the repository is private, store for that user a hub token that can read it."
     },
     object: {
       message:
-        "The hub has no repository acme/model, or does not show it to the applied objects of acme. They use the hub token that the organization shares, or no token if it shares none.",
+        "The hub has no repository acme/model, or does not show it to the organization acme. Its ModelDeployments use the hub token that the organization shares, or no token if it shares none.",
       remedy:
-        "Check the owner and the name; for a private repository store a hub token that can read the repository for a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
+        "Check the owner and the name. If the repository is private, store for one user a hub token that can read the repository, and share that token (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
     }
   },
   {
@@ -42,12 +42,12 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "repository_not_found",
     caller: {
       message: "The hub has no repository acme/model, or does not show it to the user who owns this API key.",
-      remedy: "Check the owner and the name; a private repository needs a token that can read it."
+      remedy: "Check the owner and the name. If the repository is private, the hub token must have access to it."
     },
     object: {
       message:
-        "The hub has no repository acme/model, or does not show it to the applied objects of acme. They use the hub token that the organization shares, or no token if it shares none.",
-      remedy: "Check the owner and the name; a private repository needs a token that can read it."
+        "The hub has no repository acme/model, or does not show it to the organization acme. Its ModelDeployments use the hub token that the organization shares, or no token if it shares none.",
+      remedy: "Check the owner and the name. If the repository is private, the hub token must have access to it."
     }
   },
   {
@@ -193,7 +193,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     code: "license_refused",
     caller: {
       message: "The license mit is not on this installation's list of allowed licenses.",
-      remedy: "Choose a model under one of these licenses, or ask the installation's administrators: apache-2.0, bsd."
+      remedy: "Choose a model under one of these licenses: apache-2.0, bsd. Or ask the installation's administrators."
     }
   },
   {

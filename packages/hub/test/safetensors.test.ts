@@ -59,6 +59,15 @@ describe("a safetensors header", () => {
   })
 
   it.each([
+    ["data after the last tensor", [0, 2], 3, "model.safetensors has more data than its tensors need."],
+    ["an end within a tensor", [0, 2], 1, "model.safetensors ends before the end of the tensor a."],
+    ["offsets that contradict the shape", [0, 3], 3, "model.safetensors has data offsets for the tensor a that do not match its type and shape."]
+  ])("names the cause of a refusal: %s", (_, offsets, size, reason) => {
+    const result = feed(scanHeader(size, "model.safetensors"), encode({ a: { dtype: "U8", shape: [2], data_offsets: offsets } }))
+    assert.strictEqual(Result.isFailure(result) ? result.failure.reason : null, reason)
+  })
+
+  it.each([
     ["two shapes of one tensor", '{"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}}'],
     ["a list", "[]"],
     ["a text", '"a"'],

@@ -59,7 +59,10 @@ describe("a tokenizer.json", () => {
     for (const [value, words] of [
       [{ model: { ...bpe, merges: undefined } }, "no model.merges, which a model of the type BPE needs"],
       [{ model: { ...bpe, merges: 5 } }, "a model.merges that is not a list"],
-      [{ model: { ...bpe, merges: [["a", "b"], 5] } }, "no pair of tokens in model.merges[1], or its pairs in two forms"],
+      [
+        { model: { ...bpe, merges: [["a", "b"], 5] } },
+        "a model.merges[1] that is not a pair of tokens, or whose form (text or list) differs from that of earlier entries"
+      ],
       [{ model: { ...bpe, merges: [["a", "c"]] } }, 'model.merges that use or produce "c", which is not in its vocabulary'],
       [{ model: { merges: ["b a"], type: "BPE", vocab: bpe.vocab } }, "model.merges that use or produce a token that is not in its vocabulary"],
       [{ model: { ...bpe, vocab: [["a", 0]] } }, "a model.vocab that is not an object, which the type BPE requires"],

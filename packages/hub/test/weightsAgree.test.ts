@@ -89,12 +89,12 @@ describe("weights and configuration that contradict each other", () => {
     ["a layer without its first norm", {}, without("model.layers.1.input_layernorm.weight"), /layer 1 has no input_layernorm\./],
     ["a layer without its second norm", {}, without("model.layers.3.post_attention_layernorm.weight"), /layer 3 has no post_attention_layernorm\./],
     ["fewer layers", { num_hidden_layers: 3 }, tensors(), /num_hidden_layers is 3, and there is model\.layers\.3\./],
-    ["a last norm of integers", {}, typed("model.norm.weight", "I16"), /model.norm.weight is of the type I16/],
-    ["a norm of 32-bit integers", {}, typed("model.layers.0.input_layernorm.weight", "I32"), /input_layernorm.weight is of the type I32/],
+    ["a last norm of integers", {}, typed("model.norm.weight", "I16"), /model.norm.weight has the type I16/],
+    ["a norm of 32-bit integers", {}, typed("model.layers.0.input_layernorm.weight", "I32"), /input_layernorm.weight has the type I32/],
     ["no untied head", {}, without("lm_head.weight"), /no output head/],
-    ["16-bit integers", {}, every("I16"), /of the type I16/],
-    ["8-bit integers without a quantization", {}, every("I8"), /of the type I8, and it states no quantization/],
-    ["a quantization without quantized tensors", { quantization_config: { quant_method: "awq", bits: 4 } }, tensors(), /quantization awq, and no tensor/]
+    ["16-bit integers", {}, every("I16"), /has the type I16/],
+    ["8-bit integers without a quantization", {}, every("I8"), /has the type I8, but config\.json states no quantization/],
+    ["a quantization without quantized tensors", { quantization_config: { quant_method: "awq", bits: 4 } }, tensors(), /quantization awq, but no tensor/]
   ] as const)("%s: is refused with the contradiction", (_, config, weights, message) => {
     assert.match(problemOf({ ...llama, ...config }, weights) ?? "agreed", message)
   })

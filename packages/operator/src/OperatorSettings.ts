@@ -5,7 +5,7 @@ export const operatorSettings = [
   { name: "OPERATOR_NAMESPACE", description: "Namespace of deployments, their pods and Jobs", default: "seatrial" },
   {
     name: "OPERATOR_ORGANIZATION",
-    description: "Slug of the organization that owns the ModelDeployments applied in the namespace; if unset, applied objects are refused"
+    description: "Slug of the organization that owns the ModelDeployments applied in the namespace; if unset, these ModelDeployments are refused"
   },
   {
     name: "OPERATOR_ORGANIZATIONS",
@@ -26,7 +26,7 @@ export const operatorSettings = [
   {
     name: "OPERATOR_KEEP_FINISHED_DAYS",
     description:
-      "Days to keep the ModelDeployment of a finished API deployment in the cluster. Records and applied objects are never deleted. 0: keep it forever",
+      "Days to keep the ModelDeployment of a finished API deployment in the cluster. Records, and ModelDeployments that someone applied, are never deleted. 0: keep it forever",
     default: 30
   },
   {

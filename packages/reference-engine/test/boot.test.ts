@@ -156,8 +156,13 @@ describe("an engine that cannot start", () => {
       [],
       "partial_rotary_factor 0.5"
     ],
-    ["dynamic scaling", () => withConfig({ rope_scaling: { rope_type: "dynamic", factor: 4 } }), [], "rope scaling 'dynamic'"],
-    ["a scaling by an argument", () => withConfig({}), ['--hf-overrides={"rope_parameters":{"rope_type":"yarn","factor":0.5}}'], "rope scaling 'yarn'"],
+    ["dynamic scaling", () => withConfig({ rope_scaling: { rope_type: "dynamic", factor: 4 } }), [], "rope scaling 'dynamic' is not supported"],
+    [
+      "a scaling by an argument",
+      () => withConfig({}),
+      ['--hf-overrides={"rope_parameters":{"rope_type":"yarn","factor":0.5}}'],
+      "rope scaling 'yarn' has a missing or invalid field"
+    ],
     ["another width", () => withConfig({ intermediate_size: 44 }), [], "has shape [40, 24], but config.json asks for [44, 24]"],
     ["a missing tensor", () => lacking("model.layers.1.mlp.up_proj.weight"), [], "not initialized from checkpoint: model.layers.1.mlp.up_proj.weight"],
     [

@@ -24,7 +24,7 @@ export const serverSettings: ReadonlyArray<Setting> = [
   {
     name: "SEATRIAL_SIGNING_KEYS",
     description:
-      "Keys that sign receipts, separated by commas. The first one signs: 32 bytes in base64. Earlier keys follow, in the same form or as public:X, where X is the member x in /.well-known/jwks.json. Without it, receipts are not signed.",
+      "Keys that sign receipts, separated by commas. The first one signs: 32 bytes in base64. Earlier keys follow, in the same form or as public:X. X is the value of x of that key in /.well-known/jwks.json. If empty, receipts are not signed.",
     default: ""
   },
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
@@ -44,13 +44,13 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_WRITES_PER_ORG", description: "Creates, cancels and model changes of one organization per minute, and at once.", default: "20" },
   {
     name: "SERVER_CORS_ORIGINS",
-    description: "Origins whose pages may call the API from a browser (CORS), exact and separated by commas; none by default.",
-    default: ""
+    description: "Origins whose pages may call the API from a browser (CORS), exact and separated by commas.",
+    default: "empty"
   },
   {
     name: "SERVER_TRUSTED_PROXIES",
     description:
-      "Networks of the proxies in front of the server, separated by commas, for example 10.0.0.0/8. The client's address is then the last one in X-Forwarded-For outside of them. Failed API keys are limited per address.",
+      "Networks of the proxies in front of the server, separated by commas, for example 10.0.0.0/8. The client's address is then the last one in X-Forwarded-For outside these networks. Failed API keys are limited per address.",
     default: "none"
   },
   { name: "SERVER_HEADERS_TIMEOUT", description: "How long a client may take to send the headers of a request.", default: "10 seconds" },

@@ -220,7 +220,13 @@ export const modelManaged = (namespace: string, name: string) =>
 export const deploymentFinished = (phase: string) =>
   refused(
     (request_id) =>
-      new Public.DeploymentFinished({ error: { message: `The deployment has already ended: it is ${phase}.`, code: "deployment_finished", request_id } })
+      new Public.DeploymentFinished({
+        error: {
+          message: `The deployment cannot be canceled, because it has already finished. Its phase is ${phase}.`,
+          code: "deployment_finished",
+          request_id
+        }
+      })
   )
 
 export const internal = refused(

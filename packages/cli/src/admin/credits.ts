@@ -7,7 +7,7 @@ import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag
 import { shownEntry } from "./purchases.ts"
 
 export const creditsCommand = Command.make("credits").pipe(
-  Command.withDescription("Credits: granted money that was not paid for."),
+  Command.withDescription("Credits: amounts that an administrator adds to the balance without a payment."),
   Command.withSubcommands([
     Command.make(
       "grant",

@@ -34,6 +34,10 @@ export const usageCommand = Command.make("usage").pipe(
           }))
         )
       })
-    ).pipe(Command.withDescription("GPU time and cost of each deployment and day (UTC). For GPUs in use, the time up to the operator's last update counts."))
+    ).pipe(
+      Command.withDescription(
+        "GPU time and cost of each deployment and day (UTC). If a GPU is still in use, its time is counted up to the operator's last update."
+      )
+    )
   ])
 )

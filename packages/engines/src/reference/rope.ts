@@ -81,6 +81,8 @@ export const referenceRope = (fields: Fields, theta: number, maxPositions: numbe
   const type = fields.rope_type ?? fields.type ?? "default"
   const kind = typeof type === "string" ? type : "unknown"
   if (!(theta > 1)) return `a rope_theta of ${theta}; it must be above 1`
-  const scaling = readers.get(kind)?.(fields, maxPositions) ?? null
-  return scaling === null ? `rope scaling '${kind}': only default, linear, llama3 and yarn, each with its fields` : { theta, scaling }
+  const reader = readers.get(kind)
+  if (reader === undefined) return `rope scaling '${kind}' is not supported; the supported kinds are ${[...readers.keys()].join(", ")}`
+  const scaling = reader(fields, maxPositions)
+  return scaling === null ? `rope scaling '${kind}' has a missing or invalid field` : { theta, scaling }
 }

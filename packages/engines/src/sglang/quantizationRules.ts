@@ -37,14 +37,14 @@ const gptq = (config: ModelConfig): Resolution | null => {
 const modelOptCheckpoint = ({ quantization_scheme: scheme }: ModelConfig): Resolution | null => {
   if (scheme?.format === undefined) return null
   const method = modelopt(scheme.format.toUpperCase())
-  return method === undefined ? { problem: `it does not support ModelOpt's ${scheme.format}` } : { method }
+  return method === undefined ? { problem: `the engine does not support ModelOpt's ${scheme.format}` } : { method }
 }
 
 const compressedTensors = ({ quantization, quantization_scheme: scheme, shape }: ModelConfig): Resolution => {
   const experts = shape !== undefined && shape.experts !== null
-  if (scheme?.format?.startsWith("mxfp4") === true && !experts) return { problem: "it has no kernel for dense layers of mxfp4-pack-quantized" }
+  if (scheme?.format?.startsWith("mxfp4") === true && !experts) return { problem: "the engine has no kernel for dense layers of mxfp4-pack-quantized" }
   if (experts && scheme?.bits === 8 && scheme.floating === false && scheme.activation_bits === 8)
-    return { problem: "it has no kernel for experts with 8-bit integer weights and activations" }
+    return { problem: "the engine has no kernel for experts with 8-bit integer weights and activations" }
   return { method: quantization, least: 80 }
 }
 
@@ -63,14 +63,14 @@ export const sglangQuantization: QuantizationRules = {
   version: "sglang-0.5.23",
   registered: registeredQuantizations,
   refused: {
-    bitsandbytes: "it needs a Python package that is not installed, and cannot split such a checkpoint over GPUs",
+    bitsandbytes: "this method needs a Python package that is not installed, and the engine cannot split such a checkpoint over GPUs",
     gguf: "only safetensors are downloaded",
-    humming: "it only quantizes during loading",
-    nvfp4_online: "it only quantizes during loading",
-    moe_wna16: "it only runs other methods",
-    petit_nvfp4: "it is for GPUs of other vendors",
-    modelslim: "it is for GPUs of other vendors",
-    mxfp_w4a8: "it is for GPUs of other vendors"
+    humming: "this method is not a checkpoint format: it quantizes weights while they are loaded",
+    nvfp4_online: "this method is not a checkpoint format: it quantizes weights while they are loaded",
+    moe_wna16: "this method is not a checkpoint format: the engine uses it to run other methods",
+    petit_nvfp4: "this method is for GPUs of other vendors",
+    modelslim: "this method is for GPUs of other vendors",
+    mxfp_w4a8: "this method is for GPUs of other vendors"
   },
   alias: { gptq: "gptq_marlin" },
   resolve: (config) => resolvers.get(config.quantization)?.(config) ?? null

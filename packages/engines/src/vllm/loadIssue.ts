@@ -9,7 +9,7 @@ const stepIssue = (load: EngineLoad): FlagIssue | null => {
   const { sequences, stepTokens } = vllmLimits(release, load)
   const requestedSequences = flags.max_num_seqs
   if (typeof requestedSequences === "number" && requestedSequences > sequences) {
-    const message = `max_num_batched_tokens (${stepTokens}) must be at least max_num_seqs (${requestedSequences}): each sequence takes a token of a step.`
+    const message = `max_num_batched_tokens (${stepTokens}) must be at least max_num_seqs (${requestedSequences}), because each running sequence needs at least one token in every step.`
     return { flag: "max_num_batched_tokens", message }
   }
   if (flags.enable_chunked_prefill !== false || stepTokens >= maxContext) return null

@@ -40,7 +40,7 @@ const modelOptCheckpoint = ({ quantization_scheme: scheme }: ModelConfig): Resol
   const algorithm = scheme?.format?.toUpperCase()
   if (algorithm === undefined) return null
   const method = Object.hasOwn(modelopt, algorithm) ? modelopt[algorithm] : undefined
-  return method === undefined ? { problem: `it supports ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
+  return method === undefined ? { problem: `the engine supports ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
 }
 
 const resolvers: ReadonlyMap<string, (config: ModelConfig) => Resolution | null> = new Map([
@@ -62,10 +62,10 @@ export const vllmQuantization: QuantizationRules = {
   version: "vllm-0.33.0",
   registered: registeredQuantizations,
   refused: {
-    torchao: "it needs a Python package that is not installed",
-    online: "it only quantizes during loading",
-    humming: "it only quantizes during loading",
-    moe_wna16: "it only runs other methods"
+    torchao: "this method needs a Python package that is not installed",
+    online: "this method is not a checkpoint format: it quantizes weights while they are loaded",
+    humming: "this method is not a checkpoint format: it quantizes weights while they are loaded",
+    moe_wna16: "this method is not a checkpoint format: the engine uses it to run other methods"
   },
   alias: { "auto-round": "inc" },
   resolve: (config) => resolvers.get(config.quantization)?.(config) ?? null

@@ -45,7 +45,7 @@ export const anthropicTools: Check = (value, at) => {
 
 const one: Check = (value, at) => {
   if (boolean(value, at) === false) return undefined
-  return at.target.capabilities.tool_calling.single_call ? value : at.unsupportedValue("the model does not support at most one call per answer")
+  return at.target.capabilities.tool_calling.single_call ? value : at.unsupportedValue("the model cannot be limited to one tool call per answer")
 }
 
 const choice = members({ type: text, disable_parallel_tool_use: one })

@@ -9,7 +9,7 @@ export const reasoningEffort: Check = (value, at) => {
   const { effort_values, thinking_toggle } = at.target.capabilities.reasoning_controls
   if (effort_values.includes(value) || (value === "none" && thinking_toggle)) return value
   const served = [...new Set(thinking_toggle ? [...effort_values, "none"] : effort_values)]
-  if (served.length === 0) return at.unsupportedValue("the model does not support reasoning efforts; omit it")
+  if (served.length === 0) return at.unsupportedValue("the model does not support reasoning efforts; omit this field")
   return at.unsupportedValue(`only ${served.map((one) => JSON.stringify(one)).join(" or ")} is supported`)
 }
 

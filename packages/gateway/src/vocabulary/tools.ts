@@ -104,7 +104,9 @@ export const toolForms = (under: "function" | null) => {
 export const parallelToolCalls: Check = (value, at) => {
   const { parallel_calls, single_call } = at.target.capabilities.tool_calling
   if (boolean(value, at) === true ? parallel_calls : single_call) return value
-  return at.unsupportedValue(`the model does not support ${value === true ? "several calls per answer" : "at most one call per answer"}`)
+  return at.unsupportedValue(
+    value === true ? "the model does not support several tool calls per answer" : "the model cannot be limited to one tool call per answer"
+  )
 }
 
 /**

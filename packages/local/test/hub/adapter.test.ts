@@ -208,7 +208,7 @@ describe("a LoRA adapter", () => {
           [base],
           { base: "/home/me/model" },
           "unsupported_format",
-          /by a path of the machine that made it \(\/home\/me\/model\), not by a repository of the hub\.$/
+          /by a path on the machine where the adapter was made \(\/home\/me\/model\), not by a repository of the hub\.$/
         ],
         ["not named", [base], { base: "" }, "unsupported_format", /names no base model: base_model_name_or_path of its adapter_config\.json is empty\.$/]
       ]

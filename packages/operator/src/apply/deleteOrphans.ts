@@ -7,7 +7,7 @@ import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName
 import { ignoreNotFound } from "./ignoreNotFound.ts"
 
 const message =
-  "This object has no effect. Its name or deploymentId is that of a deployment made through the API, and that deployment does not exist. Delete this object, or apply an object that is named after the model and has no deploymentId."
+  "This object has no effect. Its name or its deploymentId is reserved for a deployment made through the API, but no deployment with this ID exists. Delete this object, or apply an object that is named after the model and has no deploymentId."
 
 /** Whether the object exists and nothing deletes it yet. */
 const isLive = <A extends KubeObject>(object: A | undefined): object is A => object !== undefined && object.metadata.deletionTimestamp === undefined

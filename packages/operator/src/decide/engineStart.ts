@@ -56,7 +56,7 @@ const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | nu
 /** The hint if the scheduler finds no node although one has room by all that the operator counts. */
 const uncountedPods = ({ freeSlots, hasUncountedPods }: Observation): string =>
   hasUncountedPods && freeSlots >= 1
-    ? " A node has room for the engine, except for what pods in other namespaces hold. The operator counts the GPUs of those pods only with OPERATOR_COUNT_ALL_PODS."
+    ? " As far as the operator can see, a node has enough free GPUs. But pods in other namespaces may hold them. The operator counts those pods only if OPERATOR_COUNT_ALL_PODS is true."
     : ""
 
 /** Why the GPUs that were free when the pod was created are no longer free. */

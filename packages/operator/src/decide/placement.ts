@@ -132,7 +132,9 @@ const whyNoSlot = (observation: ClassObservation): string => {
   if (!podClass.autoscaling) return setAside ? " The free GPUs are reserved for other organizations." : ""
   if (isFull(observation)) return ` The host class is limited to ${podClass.maxGpus} GPUs.`
   if (requestedEngines === 0) return ""
-  return ` ${count(requestedEngines, "engine has", "engines have")} requested a node and ${requestedEngines === 1 ? "gets" : "get"} one first.`
+  return requestedEngines === 1
+    ? " 1 other engine has already requested a node and gets it before this deployment."
+    : ` ${requestedEngines} other engines have already requested nodes and get them before this deployment.`
 }
 
 const placeInQueue = (ahead: number): string => (ahead === 0 ? "first in the queue." : `${count(ahead, "deployment goes", "deployments go")} first.`)

@@ -28,7 +28,7 @@ const exhausted = (kind: WorkKind, { attempts, byRepository, message }: WorkEnde
   byRepository
     ? fail(
         "tokenizer_unreadable",
-        `${message} This happened on each of ${attempts} attempts. Choose another revision, with a chat template that terminates and a smaller tokenizer, and report the problem to the model's authors.`
+        `${message} This happened on each of ${attempts} attempts. Choose a revision that has a smaller tokenizer and a chat template without an endless loop. Report the problem to the model's authors.`
       )
     : fail("trial_unavailable", `The ${names[kind]} failed ${attempts} times. The model is not at fault; deploy again. ${message}`)
 

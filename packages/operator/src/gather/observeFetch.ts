@@ -82,7 +82,10 @@ const notStarted = (pod: WatchedPod, countedAs: CountedAs): FetchObstacle => {
   if (pod.spec?.nodeName === undefined)
     return { message: `The pod ${name} has no node, and the scheduler reports no reason.`, usualUntil: countedAs(latest(creationTimestamp)) + fetchStart }
   const claims = claimsOf(pod)
-  const mount = claims.length === 0 ? "" : `. The volume claim ${claims.join(", ")} may not mount`
+  const mount =
+    claims.length === 0
+      ? ""
+      : `. A possible cause is that ${claims.length === 1 ? "the volume claim" : "one of the volume claims"} ${claims.join(", ")} cannot be mounted`
   return {
     message: `The node ${pod.spec.nodeName} has not started the container of the pod ${name} yet${mount} (kubectl describe pod ${name}).`,
     usualUntil: countedAs(latest(conditionOf(pod, "PodScheduled")?.lastTransitionTime, creationTimestamp)) + fetchStart

@@ -31,7 +31,7 @@ const NodeAffinity = Struct({
 })
 
 const LabelSelector = Struct({
-  matchLabels: optional(Schema.Record(Schema.String, Schema.String).annotate({ description: "Labels that all must match." })),
+  matchLabels: optional(Schema.Record(Schema.String, Schema.String).annotate({ description: "Labels that the object must have. All of them must match." })),
   matchExpressions: optional(
     List(
       Struct({

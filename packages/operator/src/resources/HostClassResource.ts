@@ -27,11 +27,14 @@ const WeightsCache = Schema.Struct({
   claimName: optional(
     claimName.annotate({
       description:
-        "PersistentVolumeClaim of a volume that is a folder at the same path on every node of the class. Copies stay in that folder, and all pods of the node share them. Default: each pod makes its own copy."
+        "PersistentVolumeClaim of a node-local volume (such as hostPath). On each node of the class the volume is that node's own folder, at the same path. Copies stay in that folder, and all pods of the node share them. Default: each pod makes its own copy."
     })
   ),
   storageClassName: optional(
-    claimName.annotate({ description: "StorageClass of the volume of sizeBytes that each pod gets for its copy. Default: an emptyDir on the node's disk." })
+    claimName.annotate({
+      description:
+        "StorageClass of the volume that each pod gets for its own copy. sizeBytes is the size of that volume. Default: an emptyDir on the node's disk."
+    })
   ),
   sizeBytes: optional(
     bytes.annotate({ description: "Size limit of the pod's own copy in bytes. A larger model is not deployed on the class. Default: no limit." })
@@ -119,7 +122,7 @@ export const HostClassSpec = Schema.Struct({
   guaranteed: optional(
     Schema.Boolean.annotate({
       description:
-        "Whether CPU and memory of all containers of an engine's pod are limited to their requests, so that Kubernetes gives it the QoS class Guaranteed. Then set cpu and memoryBytes for your models. Default false."
+        "Whether CPU and memory of all containers of an engine's pod are limited to their requests, so that Kubernetes gives the pod the QoS class Guaranteed. If true, also set cpu and memoryBytes to values that are large enough for your models. Default false."
     })
   ),
   sharedMemoryBytes: optional(
@@ -160,7 +163,11 @@ export const HostClassSpec = Schema.Struct({
         "Whether nodes of the class are added when a pod requests them. If true, the first waiting run creates its pod although no GPU is free. Default false."
     })
   ),
-  maxGpus: optional(upTo(1_000_000).annotate({ description: "With autoscaling, the most GPUs of the class that are requested. Default: no limit." })),
+  maxGpus: optional(
+    upTo(1_000_000).annotate({
+      description: "Only with autoscaling: maximum number of GPUs that engines of the class may hold or request in total. Default: no limit."
+    })
+  ),
   pricePerGpuHour: Micros.check(Schema.isMaxLength(15)).annotate({ description: "Price of one GPU for one hour, in micro-dollars, as digits." }),
   benchmarkSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3600 })).annotate({
@@ -194,9 +201,11 @@ export const HostClassStatus = Schema.Struct({
     )
   ),
   nodes: optional(count("Nodes with the class's labels.")),
-  openNodes: optional(count("Nodes among them that accept engines now: ready, not cordoned, and without a taint that the class does not tolerate.")),
+  openNodes: optional(count("Nodes of the class that accept engines now: ready, not cordoned, and with no taints except those that the class tolerates.")),
   gpus: optional(count("GPUs of the open nodes.")),
-  freeGpus: optional(count("GPUs among them that no pod of the operator's namespace holds. With OPERATOR_COUNT_ALL_PODS: that no pod holds.")),
+  freeGpus: optional(
+    count("GPUs of the open nodes that no pod in the operator's namespace holds. If OPERATOR_COUNT_ALL_PODS is true, pods in all namespaces count.")
+  ),
   engines: optional(count("Engine pods of the class.")),
   models: optional(count("Models that serve or are being deployed on it.")),
   modelNames: optional(Schema.Array(Schema.String).annotate({ description: "Names of the first ten of these models." })),

@@ -44,7 +44,7 @@ const Serving = Schema.Struct({
       .check(Schema.isBetweenLength(1, maxHostClasses))
       .annotate({
         description:
-          "Names of HostClasses in order of preference, instead of hostClass. The model is placed on the first class that has free GPUs and on which the model fits. If no class has free GPUs, the deployment waits for all of them."
+          "Names of HostClasses in order of preference, instead of hostClass. The model is placed on the first class that has free GPUs and on which the model fits. If no class has free GPUs, the deployment waits in the queues of all these classes, and starts on the first one that has enough free GPUs."
       })
   ),
   maxContext: optional(
@@ -180,11 +180,14 @@ export const ModelDeploymentStatus = Schema.Struct({
             "Who chose it: the request, the host class (its first runtime), the fit (the cheapest class that fits, the longest context), the model (its architecture and chat template), a default of Seatrial for that GPU type, or the repository's generation configuration. A redeploy keeps the original choice."
         })
       }).annotate({ description: "One setting of the revision." })
-    ).annotate({ description: "Settings of the engine, and who chose each. Absent for revisions of versions that did not record them." })
+    ).annotate({
+      description:
+        "Settings of the engine, and who chose each. Absent if the revision was created by an earlier version of Seatrial that did not record the settings."
+    })
   ),
   endpoint: optional(
     text(
-      "Name that callers send as `model`. Set while a revision of the model serves. While Ready is not True, that can be the revision of an earlier specification."
+      "Name that callers send as `model`. Set while a revision of the model serves. If Ready is not True, the serving revision may belong to an earlier specification."
     )
   ),
   serving: optional(
@@ -246,7 +249,9 @@ export const ModelDeploymentStatus = Schema.Struct({
           tpotMsP50: optional(Schema.Finite.annotate({ description: "Median time per output token in milliseconds; absent if the sample is too small." })),
           requestsPerSecond: optional(Schema.Finite.annotate({ description: "Answers that ended in the window, per second." })),
           goodputPerSecond: optional(
-            Schema.Finite.annotate({ description: "Answers among them with a first token within 2 s and at most 100 ms for each further token." })
+            Schema.Finite.annotate({
+              description: "Answers per second that met the latency limits: first token within 2 s, and at most 100 ms for each further token."
+            })
           ),
           steady: optional(yes("Whether the throughput was steady: its standard error is at most 5%. Absent if the sample is too small."))
         })

@@ -150,9 +150,9 @@ export const customResourceDefinitions = {
     atomic: ["status"],
     columns: [
       { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "GPU type." },
-      { name: "Nodes", type: "integer", jsonPath: ".status.nodes", description: "Nodes with its labels." },
+      { name: "Nodes", type: "integer", jsonPath: ".status.nodes", description: "Nodes with the class's labels." },
       { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of the nodes that accept engines." },
-      { name: "Free", type: "integer", jsonPath: ".status.freeGpus", description: "Free GPUs among them." },
+      { name: "Free", type: "integer", jsonPath: ".status.freeGpus", description: "Free GPUs of the nodes that accept engines." },
       { name: "Models", type: "integer", jsonPath: ".status.models", description: "Models that use it." },
       {
         name: "Accepted",

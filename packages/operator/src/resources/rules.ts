@@ -157,7 +157,7 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "spec.podSecurity",
     rule: "!has(self.addCapabilities) || size(self.addCapabilities) == 0 || (has(self.runAsRoot) && self.runAsRoot)",
-    message: "podSecurity.addCapabilities requires runAsRoot: Kubernetes gives added capabilities to no process that does not run as root",
+    message: "podSecurity.addCapabilities requires runAsRoot: only processes that run as root get the added capabilities",
     holds: ({ spec: { podSecurity } }) => (podSecurity?.addCapabilities ?? []).length === 0 || podSecurity?.runAsRoot === true
   },
   {

@@ -41,7 +41,7 @@ type Fingerprints = Parameters<typeof differingFingerprints>[1]
 const describeTexts = LikelihoodComparison.$match({
   NotCompared: () => "",
   Same: () => ", but the scores of fixed texts are the same",
-  Differs: ({ detail }) => `, and fixed texts are ${detail}`
+  Differs: ({ detail }) => `, and the scores of fixed texts are not as expected (${detail})`
 })
 
 /** The likelihoods of the verified engine; null if there are none, or if they belong to other texts. */

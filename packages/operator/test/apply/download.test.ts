@@ -64,7 +64,7 @@ describe("a download that cannot start", () => {
       "for a volume that does not mount",
       [waiting("ContainerCreating")],
       false,
-      "The node node-1 has not started the container of the pod dep-1-fetch-x yet. The volume claim seatrial-weights may not mount (kubectl describe pod dep-1-fetch-x)."
+      "The node node-1 has not started the container of the pod dep-1-fetch-x yet. A possible cause is that the volume claim seatrial-weights cannot be mounted (kubectl describe pod dep-1-fetch-x)."
     ],
     ["for an unresponsive scheduler", [podOf(undefined)], false, "The pod dep-1-fetch-x has no node, and the scheduler reports no reason."],
     [

@@ -130,7 +130,14 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("queued", { ...full, podClass: scaling, requestedEngines: 1 }),
       0,
       "",
-      "The deployment waits for 1 GPU of simulated: first in the queue. 1 engine has requested a node and gets one first."
+      "The deployment waits for 1 GPU of simulated: first in the queue. 1 other engine has already requested a node and gets it before this deployment."
+    ],
+    [
+      "and the next waits for several",
+      observationOf("queued", { ...full, podClass: scaling, requestedEngines: 2 }),
+      0,
+      "",
+      "The deployment waits for 1 GPU of simulated: first in the queue. 2 other engines have already requested nodes and get them before this deployment."
     ],
     ["a run that is not first waits", observationOf("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
     [
@@ -237,7 +244,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       observationOf("provisioning", { pod: unplaced, hasUncountedPods: true }),
       10 * minute,
       "",
-      "No node can take the engine yet: 0/1 nodes A node has room for the engine, except for what pods in other namespaces hold. The operator counts the GPUs of those pods only with OPERATOR_COUNT_ALL_PODS."
+      "No node can take the engine yet: 0/1 nodes As far as the operator can see, a node has enough free GPUs. But pods in other namespaces may hold them. The operator counts those pods only if OPERATOR_COUNT_ALL_PODS is true."
     ],
     [
       "is not assumed, and other namespaces are not blamed, if the pod lacks something else",

@@ -100,7 +100,7 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
   [
     "rule-capability",
     { ...small, podSecurity: { addCapabilities: ["IPC_LOCK"] } },
-    "podSecurity.addCapabilities requires runAsRoot: Kubernetes gives added capabilities to no process that does not run as root"
+    "podSecurity.addCapabilities requires runAsRoot: only processes that run as root get the added capabilities"
   ],
   ["rule-copies", { ...small, weightsCache: { storageClassName: "local", sizeBytes: 2 ** 40 } }, null],
   ["rule-copies-claim", { ...small, weightsCache: { claimName: "node-weights", verify: "full" } }, null],
