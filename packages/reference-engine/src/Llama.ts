@@ -1,4 +1,6 @@
 import type { Adapter, LowRank } from "./Adapter.ts"
+import { Attention } from "./Attention.ts"
+import { makeAttentionKernel } from "./attentionKernel.ts"
 import type { KvSequence } from "./KvCache.ts"
 import { layerParts, type Projection, projections, type Weights } from "./LlamaWeights.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
@@ -37,10 +39,7 @@ export class Llama {
   private readonly attended: Float32Array
   private readonly gate: Float32Array
   private readonly up: Float32Array
-  private readonly keys: Float32Array
-  private readonly values: Float32Array
-  private readonly scores: Float64Array
-  private readonly mixed: Float64Array
+  private readonly attention: Attention
   private readonly logits: Float32Array
   private readonly added: ReadonlyArray<Readonly<Partial<Record<Projection, LowRank>>>>
   private readonly addedHead: LowRank | undefined
@@ -81,10 +80,7 @@ export class Llama {
     this.attended = new Float32Array(queryWidth)
     this.gate = new Float32Array(config.intermediate)
     this.up = new Float32Array(config.intermediate)
-    this.keys = new Float32Array(maxLength * kvWidth)
-    this.values = new Float32Array(maxLength * kvWidth)
-    this.scores = new Float64Array(maxLength)
-    this.mixed = new Float64Array(config.headDim)
+    this.attention = new Attention(config, maxLength, makeAttentionKernel(config.headDim, kvWidth, maxLength))
     this.logits = new Float32Array(config.vocabulary)
     const pairOf = (name: string) => adapter?.pairs.get(name)
     this.added = Array.from({ length: config.layers }, (_, index) => {
@@ -101,7 +97,7 @@ export class Llama {
     this.low = new Float32Array(Math.max(0, ...pairs.map(({ rank }) => rank)))
     this.change = new Float32Array(Math.max(0, ...pairs.map(({ b }) => b.shape[0] ?? 0)))
     const buffers = Object.values(this).filter((field) => field instanceof Float32Array || field instanceof Float64Array)
-    this.workingBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, tableBytes())
+    this.workingBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, tableBytes() + this.attention.bytes)
     seams.model?.(this)
   }
 
@@ -131,8 +127,8 @@ export class Llama {
       this.rotate(this.key, config.headDim, this.cosines, this.sines)
       this.seams.storedKeys?.(this.key, this.value)
       cache.write(index, position, this.key, this.value)
-      cache.read(index, position + 1, this.keys, this.values)
-      this.attend(position + 1)
+      cache.read(index, position + 1, this.attention.keys, this.attention.values)
+      this.attention.attend(this.attended, this.query, position + 1, this)
       this.project(projected, layer.output, this.attended, added.output)
       add(x, projected)
       normalise(normed, x, layer.postNorm, config.epsilon)
@@ -160,81 +156,5 @@ export class Llama {
     multiply(low, pair.a, x)
     multiply(change, pair.b, low)
     for (let i = 0; i < out.length; i++) out[i] = (out[i] ?? 0) + pair.scale * (change[i] ?? 0)
-  }
-
-  /**
-   * Attention of the current query over the first `count` positions. Query head h reads KV head floor(h / (heads /
-   * kvHeads)).
-   */
-  private attend(count: number) {
-    const { attended, mixed } = this
-    const { headDim, heads } = this.config
-    const from = Math.max(0, count - this.window)
-    for (let head = 0; head < heads; head++) {
-      const queryBase = head * headDim
-      const kvBase = (this.kvHeadOf[head] ?? 0) * headDim
-      const highest = this.score(queryBase, kvBase, from, count)
-      const total = this.weigh(highest, from, count)
-      this.mix(kvBase, from, count)
-      for (let i = 0; i < headDim; i++) attended[queryBase + i] = (mixed[i] ?? 0) / total
-    }
-  }
-
-  /** Writes the score of each position for one query head. Returns the highest score. */
-  private score(queryBase: number, kvBase: number, from: number, count: number): number {
-    const { keys, query, scores } = this
-    const { headDim, kvHeads } = this.config
-    const width = kvHeads * headDim
-    const scale = this.attentionScale
-    let highest = Number.NEGATIVE_INFINITY
-    for (let p = from; p < count; p++) {
-      const base = p * width + kvBase
-      let even = 0
-      let odd = 0
-      for (let i = 0; i < headDim; i += 2) {
-        even += (query[queryBase + i] ?? 0) * (keys[base + i] ?? 0)
-        odd += (query[queryBase + i + 1] ?? 0) * (keys[base + i + 1] ?? 0)
-      }
-      const score = (even + odd) * scale
-      scores[p] = score
-      if (score > highest) highest = score
-    }
-    return highest
-  }
-
-  /** Replaces the scores by their weights. Returns the sum of the weights. */
-  private weigh(highest: number, from: number, count: number): number {
-    const { scores } = this
-    let total = 0
-    for (let p = from; p < count; p++) {
-      const weight = Math.exp((scores[p] ?? 0) - highest)
-      scores[p] = weight
-      total += weight
-    }
-    return total
-  }
-
-  /** Writes the weighted sum of the values, two positions at a time. */
-  private mix(kvBase: number, from: number, count: number) {
-    const { mixed, scores, values } = this
-    const { headDim, kvHeads } = this.config
-    const width = kvHeads * headDim
-    mixed.fill(0)
-    const paired = count - ((count - from) & 1)
-    for (let p = from; p < paired; p += 2) {
-      const first = p * width + kvBase
-      const second = first + width
-      const firstWeight = scores[p] ?? 0
-      const secondWeight = scores[p + 1] ?? 0
-      for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + firstWeight * (values[first + i] ?? 0) + secondWeight * (values[second + i] ?? 0)
-    }
-    if (paired < count) this.mixOne(paired, paired * width + kvBase)
-  }
-
-  /** Adds the value of one position. `base`: its place in the values. */
-  private mixOne(position: number, base: number) {
-    const { mixed, scores, values } = this
-    const weight = scores[position] ?? 0
-    for (let i = 0; i < mixed.length; i++) mixed[i] = (mixed[i] ?? 0) + weight * (values[base + i] ?? 0)
   }
 }

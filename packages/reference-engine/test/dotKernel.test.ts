@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { dotKernel } from "../src/dotKernel.ts"
 import { bfloat16Table, multiply } from "../src/Tensor.ts"
+import { words } from "./words.ts"
 
 const Matrix = Schema.Struct({
   rows: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })),
@@ -10,17 +11,6 @@ const Matrix = Schema.Struct({
   any: Schema.Boolean,
   seed: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
 })
-
-/** Marsaglia's xorshift. */
-const words = (seed: number) => {
-  let state = seed
-  return () => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return state >>> 0
-  }
-}
 
 const filled = (rows: number, columns: number, seed: number, any = false) => {
   const next = words(seed)
