@@ -32,6 +32,6 @@ export const mergeWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Merges a LoRA adapter into its base's weights."),
   Command.withDescription(
-    "Merges a LoRA adapter into its base's weights, in single precision and rounded once, and compares the result with a second computation in double precision. The merge needs a few megabytes of memory for models of any size."
+    "Merges a LoRA adapter into its base's weights. It computes in single precision (for float32 weights in double precision), and rounds each value once to the type of the weight. Then it compares the result with a second computation in double precision. The merge needs a few megabytes of memory for models of any size."
   )
 )

@@ -82,7 +82,8 @@ const readAnswer = async (body: ReadableStream<Uint8Array> | null): Promise<Uint
   let length = 0
   for await (const chunk of body ?? []) {
     length += chunk.length
-    if (length > maxAnswerBytes) throw new Unreadable({ reason: `The model hub describes the repository in more than ${maxAnswerBytes} bytes.` })
+    if (length > maxAnswerBytes)
+      throw new Unreadable({ reason: `The model hub's description of the repository is longer than the limit of ${maxAnswerBytes} bytes.` })
     chunks.push(chunk)
   }
   return Buffer.concat(chunks, length)

@@ -122,7 +122,7 @@ export class TokenizerModel {
     if (type === undefined) return this.#unnamedProblem()
     if (typeof type !== "string") return "a model whose type is not a string"
     const kind = kinds.find((known) => known === type)
-    return kind === undefined ? `the model ${type.slice(0, 64)}` : this.#problemOf(kind)
+    return kind === undefined ? `a model of the unknown type ${type.slice(0, 64)}` : this.#problemOf(kind)
   }
 
   /** For files of older versions without a model type: the library tries each type. */
@@ -144,7 +144,9 @@ export class TokenizerModel {
     if (this.vocab === "none") return "no model.vocab"
     if (this.vocab !== wanted) return `a model.vocab that is not ${wanted === "list" ? "a list" : "an object"}, which the type ${kind} requires`
     if (this.#wrongEntry === null) return null
-    return wanted === "list" ? `no piece with its score in model.vocab[${this.#wrongEntry}]` : `no id of ${this.#wrongEntry} in model.vocab`
+    return wanted === "list"
+      ? `no piece with its score in model.vocab[${this.#wrongEntry}]`
+      : `an entry ${this.#wrongEntry} in model.vocab whose value is not a token id`
   }
 
   #mergesProblem(): string | null {

@@ -143,7 +143,7 @@ const tokenTexts = ({ connect, connectAccount, connectBriefly, noConnection, rea
 const repositoryTexts = {
   RepositoryDisabled: ({ repo }) => ({ message: `The hub has disabled the repository ${repo}, so it cannot be read.`, remedy: otherRepository }),
   RepositoryClosedByLaw: ({ repo }) => ({
-    message: `The hub may not show the repository ${repo} for legal reasons (status 451), so it cannot be read there.`,
+    message: `The hub is not allowed to show the repository ${repo} for legal reasons (status 451), so Seatrial cannot read it there.`,
     remedy: otherRepository
   }),
   RevisionNotFound: ({ commit, ref, repo }) => ({
@@ -168,7 +168,7 @@ const repositoryTexts = {
     remedy: "Choose a repository whose architecture and tokenizer the engines support without its code, such as the same model converted to Transformers."
   }),
   UnreadProcessor: ({ file, unread }) => ({
-    message: `${file.slice(0, 200)} contains processor code, and Seatrial could not read ${unread}. Python from a repository is never run.`,
+    message: `Seatrial could not read ${unread}, so it assumes that the model needs the processor code in ${file.slice(0, 200)}. Python from a repository is never run.`,
     remedy: "Choose a repository whose processor the engines support without its code, such as the same model converted to Transformers."
   })
 } satisfies Texts

@@ -139,7 +139,7 @@ const problemOfStep = (steps: Steps, value: JsonValue, place: string): string | 
   // Only if it matters: a repeated validation of nested steps takes exponential time.
   if ((!known || steps.unnamedFirst === true) && steps.unnamed.some((kind) => problemOfKind(steps, kind, value, place) === null)) return null
   if (typeName === null) return `a ${place} whose type is not a string`
-  return known ? problemOfKind(steps, typeName, value, place) : `the ${place} ${typeName.slice(0, 64)}`
+  return known ? problemOfKind(steps, typeName, value, place) : `a ${place} of the unknown type ${typeName.slice(0, 64)}`
 }
 
 const problemOfKind = (steps: Steps, kind: string, value: JsonValue, place: string): string | null => {

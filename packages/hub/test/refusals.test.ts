@@ -62,7 +62,7 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.RepositoryClosedByLaw({ repo }),
     code: "access_required",
     caller: {
-      message: "The hub may not show the repository acme/model for legal reasons (status 451), so it cannot be read there.",
+      message: "The hub is not allowed to show the repository acme/model for legal reasons (status 451), so Seatrial cannot read it there.",
       remedy: "Choose another repository that has this model."
     }
   },
@@ -160,7 +160,8 @@ const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: Refu
     reason: RefusalReason.UnreadProcessor({ file: "processing_x.py", unread: "processor_config.json" }),
     code: "remote_code_required",
     caller: {
-      message: "processing_x.py contains processor code, and Seatrial could not read processor_config.json. Python from a repository is never run.",
+      message:
+        "Seatrial could not read processor_config.json, so it assumes that the model needs the processor code in processing_x.py. Python from a repository is never run.",
       remedy: "Choose a repository whose processor the engines support without its code, such as the same model converted to Transformers."
     }
   },

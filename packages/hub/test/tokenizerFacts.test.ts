@@ -66,7 +66,7 @@ describe("a tokenizer.json", () => {
       [{ model: { ...bpe, merges: [["a", "c"]] } }, 'model.merges that use or produce "c", which is not in its vocabulary'],
       [{ model: { merges: ["b a"], type: "BPE", vocab: bpe.vocab } }, "model.merges that use or produce a token that is not in its vocabulary"],
       [{ model: { ...bpe, vocab: [["a", 0]] } }, "a model.vocab that is not an object, which the type BPE requires"],
-      [{ model: { ...bpe, vocab: { a: "0" } } }, 'no id of "a" in model.vocab'],
+      [{ model: { ...bpe, vocab: { a: "0" } } }, 'an entry "a" in model.vocab whose value is not a token id'],
       [{ model: { type: "Unigram", vocab: { a: 0 } } }, "a model.vocab that is not a list, which the type Unigram requires"],
       [{ model: { type: "Unigram", vocab: [["a", 0], ["b"]] } }, "no piece with its score in model.vocab[1]"],
       [{ model: { type: "Unigram", vocab: [["a", 0]], unk_id: 1 } }, "the model.unk_id 1, but only 1 pieces"],
@@ -75,12 +75,12 @@ describe("a tokenizer.json", () => {
         { model: { type: "WordPiece", unk_token: "u", continuing_subword_prefix: 5, vocab: {} } },
         "a model of the type WordPiece with an invalid or missing continuing_subword_prefix"
       ],
-      [{ model: { type: "Odd", vocab: {} } }, "the model Odd"],
+      [{ model: { type: "Odd", vocab: {} } }, "a model of the unknown type Odd"],
       [{ model: { ...bpe, type: 5 } }, "a model whose type is not a string"],
       [{ model: bpe, added_tokens: {} }, "added_tokens that are not a list"],
       [{ model: bpe, added_tokens: [{ id: 3, content: "x" }] }, "an invalid or missing single_word in added_tokens[0]"],
-      [{ model: bpe, pre_tokenizer: { type: "Odd" } }, "the pre_tokenizer Odd"],
-      [{ model: bpe, pre_tokenizer: within(within({ type: "Odd" })) }, "the pre_tokenizer.pretokenizers[1].pretokenizers[1] Odd"],
+      [{ model: bpe, pre_tokenizer: { type: "Odd" } }, "a pre_tokenizer of the unknown type Odd"],
+      [{ model: bpe, pre_tokenizer: within(within({ type: "Odd" })) }, "a pre_tokenizer.pretokenizers[1].pretokenizers[1] of the unknown type Odd"],
       [
         { model: bpe, pre_tokenizer: within({ type: "Split", behavior: "Isolated" }) },
         "a pre_tokenizer.pretokenizers[1] of the type Split with an invalid or missing pattern"

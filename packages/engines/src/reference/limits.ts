@@ -35,7 +35,7 @@ export const computationProblem = ({
   windowed = false
 }: Computation): string | null => {
   if (attention_bias || mlp_bias) return "attention_bias and mlp_bias must be false"
-  if (activation !== null && activation !== referenceLimits.activation) return `hidden_act '${activation}'; only ${referenceLimits.activation}`
+  if (activation !== null && activation !== referenceLimits.activation) return `hidden_act '${activation}'; only ${referenceLimits.activation} is supported`
   if (!Number.isInteger(headDim) || headDim % 2 !== 0) return `head size ${headDim}; it must be an even whole number`
   if (partial_rotary_factor !== 1) return `partial_rotary_factor ${partial_rotary_factor}; only 1 is supported`
   if (windowed) return "layers with a sliding window, which are not supported"

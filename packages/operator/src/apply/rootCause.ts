@@ -121,12 +121,15 @@ const foreign: Rule = (pod) => {
   if (pod.metadata.deletionTimestamp !== undefined) return null
   for (const container of [...foreignInitContainers(pod), ...sidecars(pod)]) {
     const finding = foreignFinding(container)
-    if (finding !== null) return { ...finding, message: cut(`The added container ${container.name}: ${finding.message}`) }
+    if (finding !== null) return { ...finding, message: cut(`The container ${container.name}, which the cluster added to the pod: ${finding.message}`) }
   }
   const unready = unreadySidecar(pod)
   return unready === undefined
     ? null
-    : { reason: "SidecarNotReady", message: `The engine is ready. The added container ${unready.name} (for example a sidecar of a service mesh) is not.` }
+    : {
+        reason: "SidecarNotReady",
+        message: `The engine is ready. The container ${unready.name}, which the cluster added to the pod (for example as a sidecar of a service mesh), is not.`
+      }
 }
 
 /** In the order of their precedence. */

@@ -48,7 +48,7 @@ const failedCopy = (observation: Observation, copy: ObservedCopy, now: number): 
   return fail(
     code,
     copy.checks === true
-      ? `${text} Deploy it again to download the changed files, and find out what writes to the weights store.`
+      ? `${text} Deploy the model again to download the changed files, and find out what writes to the weights store.`
       : `${text} The weights could not be copied to a node of host class ${observation.podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`
   )
 }
@@ -65,7 +65,7 @@ const absentWeights = (observation: Observation, pod: ObservedPod, copy: Observe
   const deadline = countedFrom(observation, observation.run.phaseSince, pod.createdAt, pod.scheduledAt, observation.blockedSince) + imageDeadline
   return now < deadline
     ? wait(`The engine cannot use its weights yet: ${text}`, deadline)
-    : fail("weights_missing", `${text} Deploy it again to download them, and find out what removes files from the weights store.`)
+    : fail("weights_missing", `${text} Deploy the model again to download its files, and find out what removes files from the weights store.`)
 }
 
 /** Waits for the copy, at the latest until its deadline. */

@@ -20,7 +20,7 @@ export const replaceHung = ({ pod, podClass }: Observation): { readonly message:
   const message =
     sidecar === null
       ? `The engine was not ready for ${time}, although its container runs. The engine is replaced.`
-      : `The engine is ready, but the added container ${sidecar} was not ready for ${time}. The pod is replaced.`
+      : `The engine is ready, but the container ${sidecar}, which the cluster added to its pod, was not ready for ${time}. The pod is replaced.`
   return {
     message,
     actions: pod === null ? [] : [Action.RecordEvent({ reason: "EngineReplaced", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })]

@@ -25,7 +25,7 @@ export const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: 
       : (pod.unschedulable?.message ??
         pod.blocked ??
         describeCopy(pod.copy) ??
-        (pod.unreadySidecar === null ? null : `The added container ${pod.unreadySidecar} in its pod is not ready.`) ??
+        (pod.unreadySidecar === null ? null : `The container ${pod.unreadySidecar}, which the cluster added to its pod, is not ready.`) ??
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`))
 
 /** The same for API callers, without quotations of the scheduler, Kueue or the node. */

@@ -72,7 +72,7 @@ const containerWaits = (pod: WatchedPod): FetchObstacle | null => {
   const { message, reason } = container?.state?.waiting ?? {}
   if (container === undefined || reason === undefined) return null
   const detail = message === undefined ? "" : `: ${message.slice(0, length)}`
-  const whose = container.name === fetchContainer ? "" : ` for the added container ${container.name}`
+  const whose = container.name === fetchContainer ? "" : ` for the container ${container.name}, which the cluster added`
   return { message: `The pod ${pod.metadata.name} waits${whose} (${reason}${detail}).`, usualUntil: null }
 }
 

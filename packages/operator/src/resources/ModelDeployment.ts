@@ -120,7 +120,7 @@ export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
  * The state of a run as the operator shows it: a mirror of Postgres and of the run's pods, never read back as truth.
  */
 export const ModelDeploymentStatus = Schema.Struct({
-  deploymentId: optional(text("Id of the API run for the last accepted specification.")),
+  deploymentId: optional(text("Id of the run of the last accepted specification, as the API shows it (dep_...).")),
   model: optional(text("Name of the model, <organization>/<model>, which callers use once it is served.")),
   phase: optional(
     Schema.Literals([...Phase.literals, "refused"]).annotate({

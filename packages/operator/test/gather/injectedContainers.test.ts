@@ -78,7 +78,7 @@ describe("a pod with a container that a webhook put first", () => {
     const unpulled = containerOf("istio-proxy", { state: { waiting: { reason: "ImagePullBackOff", message: "no such image" } } })
     const cause = rootCause([podWith(ready, {}, "engine", unpulled)], false)
     assert.deepInclude(cause, { reason: "ImagePullBackOff", object: "Pod/the-engine" })
-    assert.match(cause?.message ?? "", /^The added container istio-proxy: .*no such image/)
+    assert.match(cause?.message ?? "", /^The container istio-proxy, which the cluster added to the pod: .*no such image/)
     assert.isNull(observePod(podWith(ready), undefined).unreadySidecar)
   })
 
@@ -88,7 +88,10 @@ describe("a pod with a container that a webhook put first", () => {
     })
     const waiting = containerOf("engine", { state: { waiting: { reason: "PodInitializing" } } })
     const crash = { state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: { terminated: { exitCode: 255, reason: "Error" } } }
-    assert.match(rootCause([podWith(waiting, inits(crash))], false)?.message ?? "", /^The added container istio-init: .*exit code 255/)
+    assert.match(
+      rootCause([podWith(waiting, inits(crash))], false)?.message ?? "",
+      /^The container istio-init, which the cluster added to the pod: .*exit code 255/
+    )
     const blocked = podWith(waiting, inits({ state: { waiting: { reason: "ErrImagePull" } } }))
     assert.strictEqual(observePod(blocked, undefined).blocked, "ErrImagePull")
   })
