@@ -81,7 +81,7 @@ export interface WasmFunction {
 
 const sized = (content: Bytes): Bytes => [...unsigned(content.length), ...content]
 const section = (id: number, items: ReadonlyArray<Bytes>): Bytes => [id, ...sized([items.length, ...items.flat()])]
-const named = (name: string): Bytes => sized([...Buffer.from(name)])
+const exportName = (name: string): Bytes => sized([...Buffer.from(name)])
 
 /** The bytes of a module that exports `memory` and the functions. */
 const moduleOf = (pages: number, functions: ReadonlyArray<WasmFunction>): Uint8Array =>
@@ -96,7 +96,7 @@ const moduleOf = (pages: number, functions: ReadonlyArray<WasmFunction>): Uint8A
       functions.map((_, index) => [index])
     ),
     ...section(5, [[0, ...unsigned(pages)]]),
-    ...section(7, [[...named("memory"), 2, 0], ...functions.map(({ name }, index) => [...named(name), 0, index])]),
+    ...section(7, [[...exportName("memory"), 2, 0], ...functions.map(({ name }, index) => [...exportName(name), 0, index])]),
     ...section(
       10,
       functions.map(({ body, locals }) => sized([locals.length, ...locals.flat(), ...body, end]))
