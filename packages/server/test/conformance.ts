@@ -57,17 +57,23 @@ export const operations = Object.entries(document.paths).flatMap(([path, item]) 
   }))
 )
 
+/** The schema with references to the document instead of to itself. */
+const ajvSchema = (schema: AnySchemaObject) =>
+  Schema.decodeUnknownSync(Schema.fromJsonString(AnySchema))(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/'))
+
 const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: false, validateFormats: true })
 formats.default(ajv)
 ajv.addVocabulary(["components"])
+// Added once: a schema that contained all of them would take longer to compile than the rest of it.
+ajv.addSchema(ajvSchema({ components: { schemas: document.components.schemas } }), "document")
 
-const validators = new Map<unknown, ValidateFunction>()
+const validators = new Map<string, ValidateFunction>()
 
 /** How a value violates a schema of the document, or null. */
 export const schemaFault = (schema: AnySchemaObject, value: unknown): string | null => {
-  const known = validators.get(schema)
-  const validate = known ?? ajv.compile({ ...schema, components: { schemas: document.components.schemas } })
-  validators.set(schema, validate)
+  const text = JSON.stringify(schema)
+  const validate = validators.get(text) ?? ajv.compile(ajvSchema(schema))
+  validators.set(text, validate)
   return validate(value) ? null : ajv.errorsText(validate.errors, { dataVar: "" })
 }
 

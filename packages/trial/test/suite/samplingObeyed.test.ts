@@ -43,22 +43,24 @@ const greedyAnswer = (engine: Engine, body: typeof Body.Type): ReadonlyArray<num
   const [repeated, present] = [repetition_penalty, presence_penalty].map((value, at) =>
     engine.ignores?.includes(["repetition_penalty", "presence_penalty"][at] ?? "") === true ? 1 - at : value
   )
-  const answer: Array<number> = []
+  const answer = new Set<number>()
+  const ids: Array<number> = []
   for (let step = 0; step < max_tokens; step++) {
     const logit = (id: number) => {
       const own =
-        (id === 10 ? engine.likeliest[0] : id === 11 ? engine.likeliest[1] : engine.likeliest[1] - 8 - (id % 100) / 100) +
-        (answer.includes(id) ? 0 : 0.2 * step)
+        (id === 10 ? engine.likeliest[0] : id === 11 ? engine.likeliest[1] : engine.likeliest[1] - 8 - (id % 100) / 100) + (answer.has(id) ? 0 : 0.2 * step)
       const bias = logit_bias[String(id)] ?? 0
       const before = engine.biasFirst ? own + bias : own
-      const isPenalized = answer.includes(id) || prompt.includes(id)
+      const isPenalized = answer.has(id) || prompt.includes(id)
       const scaled = !isPenalized ? before : before > 0 ? before / (repeated ?? 1) : before * (repeated ?? 1)
-      return scaled - (answer.includes(id) ? (present ?? 0) : 0) + (engine.biasFirst ? 0 : bias)
+      return scaled - (answer.has(id) ? (present ?? 0) : 0) + (engine.biasFirst ? 0 : bias)
     }
     const logits = Array.from({ length: 1_000 }, (_, id) => logit(id))
-    answer.push(logits.indexOf(Math.max(...logits)))
+    const id = logits.indexOf(Math.max(...logits))
+    answer.add(id)
+    ids.push(id)
   }
-  return answer
+  return ids
 }
 
 const tried = Effect.fnUntraced(function* (engine: Engine) {
