@@ -19,7 +19,7 @@ export const bodyOf = <A>(schema: Schema.Codec<A, unknown>, { text }: Answer): A
 
 /** Calls the API and the gateway with a key. `call` returns every response unchanged, including errors. */
 export const makeCaller = (address: string, key: string) => {
-  const call = (method: "GET" | "POST", path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) =>
+  const call = (method: "GET" | "POST" | "PUT", path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) =>
     Effect.promise(async (signal): Promise<Answer> => {
       const response = await fetch(`${address}${path}`, {
         method,

@@ -1,3 +1,4 @@
+import { ModelScaling } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { CatalogModelList, cached, Empty } from "./envelopes.ts"
@@ -35,6 +36,19 @@ export class ModelsGroup extends HttpApiGroup.make("models")
     }).annotateMerge(policy("read", ["models:read"], ["inference:write"])),
     change("disable"),
     change("enable"),
+    HttpApiEndpoint.get("getScaling", "/v1/models/:id/scaling", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: ModelScaling,
+      error: NotFound
+    }).annotateMerge(policy("read", ["models:read"])),
+    HttpApiEndpoint.put("setScaling", "/v1/models/:id/scaling", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      payload: ModelScaling,
+      success: ModelScaling,
+      error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound]
+    }).annotateMerge(policy("write", ["models:write"])),
     HttpApiEndpoint.delete("delete", "/v1/models/:id", {
       params: { id: Schema.String },
       query: NoQuery,

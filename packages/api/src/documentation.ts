@@ -71,6 +71,15 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
     description:
       "The model's last serving revision serves again when its engine is ready. Returns 204 even if the model is already enabled. Takes no body, or `{}`."
   },
+  "models.getScaling": {
+    summary: "Get the number of engines",
+    description: "How many engines serve the model. An addition to the record of the model."
+  },
+  "models.setScaling": {
+    summary: "Set the number of engines",
+    description:
+      "The number of engines that serve the model, 1 to 64. It applies to the serving revision and to later ones, and starts no deployment. More engines start when GPUs are free that no queued deployment needs; each is compared with the verified revision before it gets requests. Engines that are no longer wanted finish their requests first. Returns the new number. A call that changes nothing is not audited."
+  },
   "models.delete": {
     summary: "Delete a model",
     description:
@@ -171,7 +180,7 @@ export const tagTexts: Readonly<Record<string, string>> = {
     "Preview, create, follow and cancel deployments. These operations use one name for some groups of phases. For example, they show `staging` for both `provisioning` and `booting`.",
   requests: "Inference requests and their receipts.",
   org: "Read access to the organization's data. Deployments show each phase under its own name.",
-  models: "List the organization's own served models, as OpenAI clients do, and change them.",
+  models: "List the organization's own served models, as OpenAI clients do, and change and scale them.",
   catalog: "The published models. Public.",
   spending: "What the organization may spend and has spent.",
   system: "Probes, the signing keys of receipts and this document. No key is required."

@@ -232,7 +232,8 @@ export const requestExamples: Readonly<Record<string, Examples>> = {
   },
   "deployments.cancel": { nothing: {} },
   "models.disable": { nothing: {} },
-  "models.enable": { nothing: {} }
+  "models.enable": { nothing: {} },
+  "models.setScaling": { two: { replicas: 2 } }
 }
 
 /** Named bodies of successful responses, by operation. */
@@ -257,6 +258,8 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   "deployments.progress": { downloading: progress, queued: queuedProgress },
   "deployments.cancel": { cancelled: { id: exampleIds.deployment, cancelled: true } },
   "models.list": { served: { object: "list", data: [ownModel] } },
+  "models.getScaling": { two: { replicas: 2 } },
+  "models.setScaling": { two: { replicas: 2 } },
   "catalog.list": { published: { object: "list", data: [catalogModel] } },
   "spending.get": { prepaid: spending },
   "system.health": { ok: { status: "ok" } },

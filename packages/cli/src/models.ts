@@ -1,5 +1,5 @@
 import { SeatrialClient } from "@seatrial/client"
-import { type CatalogModel, ModelStatus, type OrgModel, Visibility } from "@seatrial/domain"
+import { type CatalogModel, ModelScaling, ModelStatus, maxReplicas, type OrgModel, Visibility } from "@seatrial/domain"
 import { Effect, type Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { confirm, yesFlag } from "./admin/confirm.ts"
@@ -72,6 +72,25 @@ const enable = Command.make(
     yield* printRecord(json, { model, enabled: true })
   })
 ).pipe(Command.withDescription("Puts a disabled model back into service. The model serves when its engine is ready."))
+
+export const scaleCommand = Command.make(
+  "scale",
+  {
+    model,
+    replicas: Flag.Int("replicas").pipe(
+      Flag.withDescription(`How many engines serve the model, 1 to ${maxReplicas}; without it, shows the number`),
+      Flag.withSchema(ModelScaling.fields.replicas),
+      Flag.optional
+    ),
+    json: jsonFlag
+  },
+  Effect.fn(function* ({ json, model, replicas }) {
+    const api = yield* SeatrialClient
+    const change = Option.map(replicas, (number) => api.models.scale(model, { replicas: number }))
+    const scaling = yield* withCommandErrors(Option.getOrElse(change, () => api.models.scaling(model)))
+    yield* printRecord(json, { model, ...scaling })
+  })
+).pipe(Command.withDescription("Changes or shows how many engines serve one of the organization's models."))
 
 const remove = Command.make(
   "delete",

@@ -15,7 +15,7 @@ import { lazily } from "./lazily.ts"
 import { readLocalState } from "./localState.ts"
 import { loginCommand, logoutCommand, profilesCommand } from "./login.ts"
 import { logsCommand } from "./logs.ts"
-import { catalogCommand, makeModelsCommand } from "./models.ts"
+import { catalogCommand, makeModelsCommand, scaleCommand } from "./models.ts"
 import { openCommand } from "./open.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { makeReceiptsCommand } from "./receipts.ts"
@@ -137,6 +137,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       requestsCommand.pipe(Command.provide(layerKeyed)),
       makeReceiptsCommand(layerKeyed, layerPublic),
       makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how accurate the memory estimate of a model was. Reads the database.", showModel)),
+      scaleCommand.pipe(Command.provide(layerKeyed)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
       spendingCommand.pipe(Command.provide(layerKeyed)),

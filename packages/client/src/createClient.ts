@@ -65,7 +65,14 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
       deployments: { list: iterated(org.deployments.list), page: promised(org.deployments.page), get: promised(org.deployments.get) },
       auditEvents: { list: iterated(org.auditEvents.list), page: promised(org.auditEvents.page), get: promised(org.auditEvents.get) }
     },
-    models: { list: promised(models.list), disable: promised(models.disable), enable: promised(models.enable), delete: promised(models.delete) },
+    models: {
+      list: promised(models.list),
+      disable: promised(models.disable),
+      enable: promised(models.enable),
+      scaling: promised(models.scaling),
+      scale: promised(models.scale),
+      delete: promised(models.delete)
+    },
     catalog: { list: promised(catalog.list) },
     spending: { get: promised(spending.get) },
     system: { health: promised(system.health), readiness: promised(system.readiness), signingKeys: promised(system.signingKeys) },

@@ -9,6 +9,7 @@ import {
   type RequestsQuery,
   Unavailable
 } from "@seatrial/api"
+import type { ModelScaling } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { type Calls, type Filters, none, segment } from "./calls.ts"
 import { Unreachable } from "./failures.ts"
@@ -138,6 +139,10 @@ export const modelOperations = (calls: Calls) => {
     disable: (model: string) => withId(model, (id) => raw.models.disable({ params: { id }, ...none, payload: {} })),
     /** Serves the previously serving revision again. */
     enable: (model: string) => withId(model, (id) => raw.models.enable({ params: { id }, ...none, payload: {} })),
+    /** How many engines serve the model. */
+    scaling: (model: string) => withId(model, (id) => raw.models.getScaling({ params: { id }, ...none })),
+    /** Changes how many engines serve the model. */
+    scale: (model: string, scaling: ModelScaling) => withId(model, (id) => raw.models.setScaling({ params: { id }, ...none, payload: scaling })),
     delete: makeDeleteModel(calls)
   }
 }

@@ -9,6 +9,9 @@ import { Turns } from "./Turns.ts"
 const list = "/v1/models"
 const prefix = `${list}/`
 
+/** The path of a model's number of engines. A model may have the name `scaling` itself: `/v1/models/acme/scaling`. */
+const scalingPath = /^\/v1\/models\/([^/]+)\/scaling$/
+
 /** Paths of OpenAI's API that no class of models serves yet. */
 const unserved = new Set([
   "/v1/embeddings",
@@ -25,20 +28,23 @@ const unserved = new Set([
 export const methodsOf = (path: string): string | null =>
   unserved.has(path) ? "OPTIONS, POST" : path === list || path.startsWith(prefix) ? "GET, HEAD, OPTIONS" : null
 
-/**
- * The additional requests that the gateway handles if API and gateway share an address. The API serves the same model
- * list and handles changes of a model.
- */
-export const isOtherPath = (path: string, method: string): boolean =>
-  path !== list && methodsOf(path) !== null && !(path.startsWith(prefix) && (method === "POST" || method === "DELETE"))
+/** Methods that change a model. */
+const changes = new Set(["POST", "PUT", "DELETE"])
 
 /**
- * The model name in a path; its slashes may be percent-encoded. Null if the encoding is invalid or the name has a null
+ * The additional requests that the gateway handles if API and gateway share an address. The API serves the same model
+ * list and handles changes of a model and its number of engines.
+ */
+export const isOtherPath = (path: string, method: string): boolean =>
+  path !== list && methodsOf(path) !== null && !(path.startsWith(prefix) && (changes.has(method) || scalingPath.test(path)))
+
+/**
+ * The model name of a path; its slashes may be percent-encoded. Null if the encoding is invalid or the name has a null
  * character, which the database cannot store.
  */
-const nameIn = (path: string): string | null => {
+const nameIn = (encoded: string): string | null => {
   try {
-    const name = decodeURIComponent(path.slice(prefix.length))
+    const name = decodeURIComponent(encoded)
     return name.includes("\0") ? null : name
   } catch {
     return null
@@ -59,14 +65,23 @@ export const makeOtherPaths = Effect.gen(function* () {
   const { platformName } = yield* GatewayConfig
   const turns = new Turns(maxQueries)
 
-  const query = Effect.fnUntraced(function* ({ orgId, orgSlug }: Caller, path: string): Effect.fn.Return<string, Refusal> {
+  /** The number of engines of the organization's own model, as the API returns it; none if the path is another one. */
+  const scaling = Effect.fnUntraced(function* ({ orgId, scopes }: Caller, path: string): Effect.fn.Return<Option.Option<string>, Refusal> {
+    const name = nameIn(scalingPath.exec(path)?.[1] ?? "")
+    if (name === null || name === "") return Option.none()
+    if (!scopes.has("models:read")) return yield* missingScope("models:read")
+    return Option.map(yield* catalog.scaling(orgId, name), (found) => JSON.stringify(found))
+  })
+
+  const query = Effect.fnUntraced(function* (caller: Caller, path: string): Effect.fn.Return<string, Refusal> {
+    const { orgId, orgSlug } = caller
     if (path === list) {
       const models = yield* catalog.ownedBy(orgId)
       return JSON.stringify({ object: "list", data: models.map((model) => catalogModel(model, orgSlug, zeroPrices, engineWire(model.runtime))) })
     }
-    const name = nameIn(path)
+    const name = nameIn(path.slice(prefix.length))
     const match = name === null ? Option.none() : yield* catalog.find(orgId, name)
-    if (Option.isNone(match)) return yield* modelNotFound(name ?? path)
+    if (Option.isNone(match)) return Option.getOrUndefined(yield* scaling(caller, path)) ?? (yield* modelNotFound(name ?? path))
     const model = match.value
     const own = model.orgSlug === orgSlug
     return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices, engineWire(model.runtime)))

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { type Scope as ApiScope, Ids, KeyId, OrgId, UserId } from "@seatrial/domain"
 import { Catalog } from "@seatrial/store"
-import { ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
+import { ConfigProvider, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { GatewayConfig } from "../src/GatewayConfig.ts"
 import { makeOtherPaths } from "../src/otherPaths.ts"
 
@@ -41,5 +41,31 @@ it.effect("model queries of one organization use at most two database connection
       ["Success", "Failure", "Success", "Failure"]
     )
     assert.lengthOf(asked, 5)
+  })
+)
+
+it.effect("the number of a model's engines is read with models:read, unless a model has that name", () =>
+  Effect.gen(function* () {
+    const caller = yield* makeCaller
+    const queried: Array<string> = []
+    const catalog = Layer.mock(Catalog)({
+      find: () => Effect.succeedNone,
+      scaling: (_, name) => {
+        queried.push(name)
+        return Effect.succeed(name === "acme/tiny" ? Option.some({ replicas: 2 }) : Option.none())
+      }
+    })
+    const settings = Layer.provide(GatewayConfig.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({})))
+    const otherPath = yield* Effect.provide(makeOtherPaths, Layer.merge(catalog, settings))
+    assert.strictEqual(yield* otherPath(caller, "/v1/models/acme%2Ftiny/scaling"), '{"replicas":2}')
+    const writer = { ...caller, scopes: new Set<ApiScope>(["inference:write"]) }
+    const refused = [
+      [caller, "/v1/models/other/scaling", "model_not_found"],
+      [caller, "/v1/models/a/b/scaling", "model_not_found"],
+      [caller, "/v1/models/%/scaling", "model_not_found"],
+      [writer, "/v1/models/tiny/scaling", "missing_scope"]
+    ] as const
+    for (const [who, path, code] of refused) assert.strictEqual((yield* Effect.flip(otherPath(who, path))).code, code, path)
+    assert.deepStrictEqual(queried, ["acme/tiny", "other"])
   })
 )

@@ -13,6 +13,8 @@ it("on a shared address the gateway serves inference and the record of a model, 
     ["DELETE", "/v1/models/acme%2Ftiny"],
     ["POST", "/v1/models/tiny/disable"],
     ["POST", "/v1/models/tiny/enable?x=1"],
+    ["PUT", "/v1/models/tiny/scaling"],
+    ["GET", "/v1/models/acme%2Ftiny/scaling"],
     ["GET", "/v1/org/models/tiny"]
   ] as const
   for (const [method, url] of ofGateway) assert.isTrue(isGatewayPath(url, method), url)

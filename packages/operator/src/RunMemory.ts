@@ -12,7 +12,7 @@ import { PodExpectations } from "./gather/PodExpectations.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
 import type { Refusal } from "./observation/Refusal.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
-import { RunMap, type RunStore } from "./RunStore.ts"
+import { EngineMap, RunMap, type RunStore } from "./RunStore.ts"
 import { makeDecisionRecorder, type RecorderOptions } from "./record/DecisionRecorder.ts"
 import { makeWatchdog, type WatchdogOptions } from "./Watchdog.ts"
 import { makeBackground } from "./work/Background.ts"
@@ -38,10 +38,11 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     // See `GatherMemory`.
     blockedSince: new RunMap<number>(),
     refusals: new RunMap<Refusal>(),
-    missingNodes: new RunMap<MissingNode>(),
+    missingNodes: new EngineMap<MissingNode>(),
     withdrawnSince: new RunMap<number>(),
+    idleEngines: new EngineMap<number>(),
     futureTimes: new RunMap<ReadonlyMap<string, number>>(),
-    bootVerdicts: new RunMap<BootVerdict>(),
+    bootVerdicts: new EngineMap<BootVerdict>(),
     mergedAnswers: new RunMap<MergedModel>(),
     podExpectations: new PodExpectations(),
     budgetExpectations: new RunMap<number>(),

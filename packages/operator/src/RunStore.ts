@@ -1,5 +1,6 @@
-import type { DeploymentId } from "@seatrial/domain"
+import { type DeploymentId, maxReplicas } from "@seatrial/domain"
 import { Effect } from "effect"
+import { enginePodName } from "./resources/objectNames.ts"
 
 /** A part of what the operator remembers of runs between passes; see `RunMemory`. */
 export interface RunStore {
@@ -15,5 +16,20 @@ export class RunMap<Value> extends Map<DeploymentId, Value> implements RunStore 
   }
   forget(id: DeploymentId): Effect.Effect<void> {
     return Effect.sync(() => void this.delete(id))
+  }
+}
+
+/** The names of the pods of all engines that a run may have. */
+const podsOf = (id: DeploymentId): ReadonlyArray<string> => Array.from({ length: maxReplicas }, (_, ordinal) => enginePodName(id, ordinal))
+
+/** One value for each engine, by the name of its pod. */
+export class EngineMap<Value> extends Map<string, Value> implements RunStore {
+  remembers(id: DeploymentId): boolean {
+    return podsOf(id).some((pod) => this.has(pod))
+  }
+  forget(id: DeploymentId): Effect.Effect<void> {
+    return Effect.sync(() => {
+      for (const pod of podsOf(id)) this.delete(pod)
+    })
   }
 }

@@ -4,6 +4,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import { Schema } from "effect"
 import { tinyConfig } from "../../../test/models/modelConfigs.ts"
 import type { Observation } from "../src/observation/Observation.ts"
+import { noGrowth } from "../src/observation/ObservedEngine.ts"
 import { ObservedFetch } from "../src/observation/ObservedFetch.ts"
 import type { ObservedPod } from "../src/observation/ObservedPod.ts"
 import type { PodClass } from "../src/resources/PodClass.ts"
@@ -216,6 +217,8 @@ export const observed: Observation = {
   fetch: ObservedFetch.Absent(),
   weights: null,
   pod: null,
+  engines: [],
+  growth: noGrowth,
   boot: null,
   merged: "none",
   blockedSince: null,

@@ -89,6 +89,8 @@ const groups = ({
         .handle("list", ownModels)
         .handleRaw("disable", ownModelChanges.disable)
         .handleRaw("enable", ownModelChanges.enable)
+        .handle("getScaling", ownModelChanges.getScaling)
+        .handleRaw("setScaling", ownModelChanges.setScaling)
         .handle("delete", ownModelChanges.remove)
     ),
     HttpApiBuilder.group(Api, "catalog", (handlers) => handlers.handle("list", catalog)),

@@ -1,4 +1,5 @@
 import { Caller, Empty } from "@seatrial/api"
+import { ModelScaling } from "@seatrial/domain"
 import { Billing, type ModelOwner, OwnModels } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -7,6 +8,7 @@ import { firstPurchaseRequired, modelManaged, modelNotActivated, notFound, usedU
 import { ServerSettings } from "./ServerSettings.ts"
 
 const decodeEmpty = decodeBody(Empty)
+const decodeScaling = decodeBody(ModelScaling)
 const noContent = HttpServerResponse.empty({ status: 204 })
 
 interface ModelPath {
@@ -40,6 +42,16 @@ export const ownModelChanges = Effect.gen(function* () {
   return {
     disable: setStatus(models.disable, false),
     enable: setStatus(models.enable, true),
+    getScaling: Effect.fnUntraced(function* ({ params }: ModelPath) {
+      const owner: ModelOwner = yield* Caller
+      return yield* models.scaling(owner, params.id).pipe(Effect.catchTag("ModelNotFound", () => notFound))
+    }),
+    setScaling: Effect.fnUntraced(function* ({ params, request }: ModelPath & { readonly request: HttpServerRequest.HttpServerRequest }) {
+      const owner: ModelOwner = yield* Caller
+      const scaling = yield* decodeScaling(yield* readJson(request, maxBodyBytes))
+      yield* models.scale(owner, params.id, scaling).pipe(Effect.catchTag("ModelNotFound", () => notFound))
+      return scaling
+    }),
     remove: Effect.fnUntraced(function* ({ params }: ModelPath) {
       const owner: ModelOwner = yield* Caller
       yield* models

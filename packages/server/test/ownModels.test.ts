@@ -62,6 +62,49 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
+  it.effect("is scaled by name or ID, and each change is audited once with its user", () =>
+    Effect.gen(function* () {
+      const { call, key, modelId, orgId, slug, userId } = yield* serving()
+      const path = `/v1/models/${slug}%2Ftiny/scaling`
+      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 1 })
+      for (const model of ["tiny", modelId]) {
+        const answer = yield* call("PUT", `/v1/models/${model}/scaling`, { key, body: { replicas: 3 } })
+        assert.deepStrictEqual([answer.status, jsonOf(answer)], [200, { replicas: 3 }])
+      }
+      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 3 })
+      assert.deepStrictEqual<unknown>(yield* audited(orgId), [
+        { actor_kind: "user", actor_user_id: userId, action: "updated", before: { replicas: 1 }, after: { replicas: 3 } }
+      ])
+      const Param = Schema.Struct({ error: Schema.Struct({ code: Schema.String, param: Schema.NullOr(Schema.String) }) })
+      const wrong: ReadonlyArray<readonly [body: unknown, param: string | null]> = [
+        [{ replicas: 0 }, "replicas"],
+        [{ replicas: 65 }, "replicas"],
+        [{ replicas: 1.5 }, "replicas"],
+        [{ replicas: "2" }, "replicas"],
+        [{}, "replicas"],
+        [{ replicas: 2, max: 4 }, "max"],
+        [undefined, null]
+      ]
+      for (const [body, param] of wrong) {
+        const answer = yield* call("PUT", path, { key, ...(body === undefined ? {} : { body }) })
+        assert.deepStrictEqual([answer.status, Schema.decodeUnknownSync(Param)(jsonOf(answer)).error], [400, { code: "invalid_body", param }])
+      }
+      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 3 })
+    })
+  )
+
+  it.effect("is scaled only by its organization", () =>
+    Effect.gen(function* () {
+      const { call, key, modelId } = yield* serving()
+      const stranger = yield* makeCaller()
+      for (const model of ["tiny", modelId]) {
+        assert.strictEqual((yield* call("GET", `/v1/models/${model}/scaling`, { key: stranger.key })).status, 404)
+        assert.strictEqual((yield* call("PUT", `/v1/models/${model}/scaling`, { key: stranger.key, body: { replicas: 2 } })).status, 404)
+      }
+      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1 })
+    })
+  )
+
   it.effect("is deleted once: its unfinished deployment is canceled, its engine ends and its name is free", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient

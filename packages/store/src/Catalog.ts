@@ -1,7 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
-import { ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { ModelScaling, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
 import { Context, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
-import type { Statement } from "effect/sql"
+import { SqlSchema, type Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { AcrossPool } from "./Database.ts"
 import { listen } from "./listen.ts"
@@ -53,6 +53,8 @@ export class Catalog extends Context.Service<
     readonly ownedBy: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ServedModel>>
     /** The model that the organization may call by this name: its own, or a published one. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<ServedModel>>
+    /** How many engines serve the organization's own model, by ID or name. */
+    readonly scaling: (orgId: OrgId, idOrName: string) => Effect.Effect<Option.Option<ModelScaling>>
   }
 >()("seatrial/Catalog") {
   static readonly layerSql = Layer.effect(
@@ -107,7 +109,17 @@ const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Servi
     Effect.withSpan("Catalog.published")
   )
 
+  const findScaling = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, idOrName: Schema.String }),
+    Result: ModelScaling,
+    execute: ({ idOrName, orgId }) => own`
+      SELECT m.replicas FROM models m JOIN organizations o ON o.id = m.org_id
+      WHERE m.org_id = ${orgId} AND m.deleted_at IS NULL AND (m.id = ${idOrName} OR m.slug = ${idOrName} OR o.slug || '/' || m.slug = ${idOrName})
+      ORDER BY m.id = ${idOrName} DESC LIMIT 1`
+  })
+
   return Catalog.of({
+    scaling: Effect.fn("Catalog.scaling")((orgId, idOrName) => Effect.orDie(findScaling({ orgId, idOrName }))),
     published: Stream.mapEffect(occasions, () => read),
     ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(own, own`m.org_id = ${orgId}`))),
     find: Effect.fn("Catalog.find")(function* (orgId, model) {

@@ -1,9 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
-import { Ids, type ModelId, type OrgId, type UserId } from "@seatrial/domain"
+import { Ids, type ModelId, type ModelScaling, type OrgId, type UserId } from "@seatrial/domain"
 import { Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { ModelNotFound, type ModelServesNothing } from "./models/administeredModel.ts"
-import { changeModel, findModel, makeSetStatus } from "./models/changeModel.ts"
+import { changeModel, findModel, makeSetReplicas, makeSetStatus, readReplicas } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 
 /** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again. */
@@ -28,6 +28,10 @@ export class OwnModels extends Context.Service<
     readonly disable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
     /** The previous revision serves again when its engine is ready. */
     readonly enable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
+    /** How many engines serve the model. */
+    readonly scaling: (owner: ModelOwner, idOrName: string) => Effect.Effect<ModelScaling, ModelNotFound>
+    /** The serving revision and later ones get that many engines. */
+    readonly scale: (owner: ModelOwner, idOrName: string, scaling: ModelScaling) => Effect.Effect<void, ModelNotFound>
     /**
      * Frees the name, cancels its unfinished deployment and retires the serving revision. Requests and receipts stay
      * readable.
@@ -42,6 +46,8 @@ export class OwnModels extends Context.Service<
       const ids = yield* Ids
       const changes = changeModel(sql, ids)
       const setStatus = makeSetStatus(sql, changes)
+      const setReplicas = makeSetReplicas(sql, changes)
+      const replicasOf = readReplicas(sql)
       const find = findModel(sql)
       const remove = deleteModel(sql, ids)
       const findObject = SqlSchema.findOneOption({
@@ -73,6 +79,10 @@ export class OwnModels extends Context.Service<
       return OwnModels.of({
         disable: Effect.fn("OwnModels.disable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "disabled"))),
         enable: Effect.fn("OwnModels.enable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "active"))),
+        scaling: Effect.fn("OwnModels.scaling")((owner, idOrName) => Effect.flatMap(idOf(owner, idOrName), (id) => replicasOf(owner.orgId, id))),
+        scale: Effect.fn("OwnModels.scale")((owner, idOrName, scaling) =>
+          changing(owner, idOrName, (id) => setReplicas(actor(owner), owner.orgId, id, scaling))
+        ),
         remove: Effect.fn("OwnModels.remove")((owner, idOrName) => changing(owner, idOrName, (id) => deleteOwn(owner, id)))
       })
     })

@@ -8,7 +8,7 @@ import { makeCaller, makeServing } from "./support/index.ts"
 layer(Layer.provideMerge(Layer.provide(OwnModels.layerSql, layerRole("server")), layerStore), { excludeTestServices: true })(
   "an organization's own models, with the privileges of the server",
   (it) => {
-    it.effect("are disabled, enabled and deleted", () =>
+    it.effect("are disabled, enabled, scaled and deleted", () =>
       Effect.gen(function* () {
         const models = yield* OwnModels
         const sql = yield* PgClient.PgClient
@@ -23,6 +23,9 @@ layer(Layer.provideMerge(Layer.provide(OwnModels.layerSql, layerRole("server")),
         assert.deepStrictEqual(yield* stored, { status: "disabled", deleted: false })
         yield* inOrganization(models.enable(caller, "own/tiny"))
         assert.deepStrictEqual(yield* stored, { status: "active", deleted: false })
+        assert.deepStrictEqual(yield* inOrganization(models.scaling(caller, "own/tiny")), { replicas: 1 })
+        yield* inOrganization(models.scale(caller, "tiny", { replicas: 2 }))
+        assert.deepStrictEqual(yield* inOrganization(models.scaling(caller, modelId)), { replicas: 2 })
         yield* inOrganization(models.remove(caller, "own/tiny"))
         assert.isTrue((yield* stored)?.deleted)
       })

@@ -6,12 +6,12 @@ import { HttpApi } from "effect/http-api"
 export type Kind = "request" | "receipt" | "model" | "deployment" | "audit"
 
 export interface Operation {
-  readonly method: "GET" | "POST" | "DELETE"
+  readonly method: "GET" | "POST" | "PUT" | "DELETE"
   readonly path: string
   /** A key needs all scopes of one of these sets. Empty for a public operation. */
   readonly scopes: ReadonlyArray<ReadonlyArray<Scope>>
   readonly id?: Kind
-  readonly body?: "preview" | "create" | "cancel"
+  readonly body?: "preview" | "create" | "cancel" | "scale"
   /** Filters of a list that take an ID. */
   readonly filters?: ReadonlyArray<"model_id" | "api_key_id" | "actor_user_id">
   /** Status of a valid call. */
@@ -54,6 +54,8 @@ export const operations: ReadonlyArray<Operation> = [
   { ...page, path: "/v1/models", scopes: [["models:read"], ["inference:write"]] },
   { method: "POST", path: "/v1/models/:id/disable", scopes: changes, id: "model", body: "cancel", right: 204 },
   { method: "POST", path: "/v1/models/:id/enable", scopes: changes, id: "model", body: "cancel", right: 204 },
+  { ...record, path: "/v1/models/:id/scaling", scopes: models, id: "model" },
+  { method: "PUT", path: "/v1/models/:id/scaling", scopes: changes, id: "model", body: "scale", right: 200 },
   // A ModelDeployment in the cluster manages the organization's own model.
   { method: "DELETE", path: "/v1/models/:id", scopes: changes, id: "model", right: 409 },
   { ...page, path: "/v1/spending", scopes: requests },

@@ -41,7 +41,7 @@ export const possible = ({ body, id, path, scopes: needed }: Operation): Readonl
 export const without = (needed: ReadonlyArray<ReadonlyArray<Scope>>): ReadonlyArray<Scope> => scopes.filter((scope) => !needed.flat().includes(scope))
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
-const bodies = { preview: { source }, cancel: {} }
+const bodies = { preview: { source }, cancel: {}, scale: { replicas: 2 } }
 let modelCount = 0
 
 /** A valid call of an operation on a record of the caller. */
@@ -62,7 +62,7 @@ export const wrongCall = (operation: Operation, own: string, never: string, wron
   return {
     ...call,
     ...missing,
-    method: wrong.has("method") ? "PUT" : call.method,
+    method: wrong.has("method") ? "PATCH" : call.method,
     path: `${wrong.has("route") ? "/nowhere" : ""}${call.path}${wrong.has("parameter") ? "?nonsense=1" : ""}`,
     headers: wrong.has("header") ? {} : (call.headers ?? {}),
     ...(wrong.has("body") ? { body: "{" } : {})

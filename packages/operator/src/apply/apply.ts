@@ -23,7 +23,7 @@ const perform = (context: ActionContext, action: Action) =>
     RemoveFetch: () => unchanged(removeFetch(context)),
     NoteWeights: () => unchanged(noteWeights(context)),
     ForgetWeights: () => unchanged(forgetWeights(context)),
-    EnsurePod: () => unchanged(ensurePod(context)),
+    EnsurePod: (creation) => unchanged(ensurePod(context, creation)),
     EnsureBudget: () => unchanged(ensureBudget(context)),
     RemoveBudget: () => unchanged(removeBudget(context)),
     KeepLog: (keepLog) => unchanged(keepEngineLog(context, keepLog)),
@@ -56,7 +56,8 @@ const isRefused =
 const refusedObject = (run: Run, action: Action): Pick<Refusal, "kind" | "object"> => {
   switch (action._tag) {
     case "EnsurePod":
-      return { kind: "pod", object: `Pod/${enginePodName(run.engineRun)}` }
+      // The model serves without an engine above the first.
+      return { kind: (action.ordinal ?? 0) === 0 ? "pod" : "optional", object: `Pod/${enginePodName(run.engineRun, action.ordinal)}` }
     case "EnsureFetch":
       return { kind: "download", object: `Job/${fetchJobName(run.id)}` }
     case "EnsureBudget":

@@ -3,7 +3,7 @@ import { Job, KubeClient, type KubeError, type KubeObject, Pod, PodDisruptionBud
 import { Duration, Effect, Option } from "effect"
 import { refuse } from "../applied/refuse.ts"
 import type { Cluster } from "../gather/Cluster.ts"
-import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
+import { deploymentLabel, engineOrdinal, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { ignoreNotFound } from "./ignoreNotFound.ts"
 
 const message =
@@ -25,13 +25,14 @@ const deleteDownload = Effect.fnUntraced(function* ({ jobs, namespace }: Cluster
   yield* ignoreNotFound(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
 })
 
-const deleteEngine = Effect.fnUntraced(function* ({ namespace, pods }: Cluster, id: DeploymentId) {
+const deleteEngines = Effect.fnUntraced(function* ({ namespace, pods }: Cluster, id: DeploymentId) {
   const kube = yield* KubeClient
-  const engine = (yield* pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
-  if (!isLive(engine)) return
-  yield* Effect.logWarning(`the engine of ${id} is deleted: it has neither a deployment nor a custom resource`)
-  const { name, uid } = engine.metadata
-  yield* ignoreNotFound(kube.remove(Pod, name, namespace, uid === undefined ? {} : { uid }))
+  const engines = (yield* pods.listByLabel(deploymentLabel, id)).filter((pod) => engineOrdinal(id, pod.metadata.name) !== null && isLive(pod))
+  for (const { metadata } of engines) {
+    const { name, uid } = metadata
+    yield* Effect.logWarning(`the engine of ${id} is deleted: it has neither a deployment nor a custom resource`)
+    yield* ignoreNotFound(kube.remove(Pod, name, namespace, uid === undefined ? {} : { uid }))
+  }
 })
 
 /**
@@ -52,6 +53,6 @@ export const deleteOrphans = Effect.fnUntraced(function* (
   if (yield* cluster.deployments.mayShow(id)) return Option.some(Duration.seconds(10))
   yield* deleteBudget(cluster, id)
   yield* deleteDownload(cluster, id)
-  yield* deleteEngine(cluster, id)
+  yield* deleteEngines(cluster, id)
   return Option.none()
 })

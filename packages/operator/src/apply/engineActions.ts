@@ -21,12 +21,12 @@ const refuseForeignPod = Effect.fnUntraced(function* ({ applying, gathered: { ru
   return yield* new KubeError({ reason: "Invalid", message: `A pod ${name} that does not belong to Seatrial already exists. Delete it.` })
 })
 
-export const ensurePod = Effect.fnUntraced(function* (context: ActionContext) {
+export const ensurePod = Effect.fnUntraced(function* (context: ActionContext, { ordinal = 0 }: ActionOf<"EnsurePod">) {
   const kube = yield* KubeClient
   const { cluster, podExpectations, settings } = context.applying
   const { copiesInUse, merged, podClass, run } = context.gathered
   const avoid = yield* avoidedNodes(cluster, run)
-  const pod = wantedPod(run, podClass, settings, { merged, avoid })
+  const pod = wantedPod(run, podClass, settings, { merged, avoid, ordinal })
   if (pod === null) return yield* missing(run, "revision, host class or engine")
   yield* kube.create(Pod, annotateCopiesInUse(pod, copiesInUse)).pipe(
     Effect.map(({ metadata }) => podExpectations.set(metadata.name, metadata.resourceVersion)),
@@ -40,8 +40,8 @@ export const ensurePod = Effect.fnUntraced(function* (context: ActionContext) {
   )
 })
 
-export const removePod = ({ applying, gathered: { run } }: ActionContext, { force, uid }: ActionOf<"RemovePod">) =>
-  ignoreNotFound(removeEngine(applying, { name: enginePodName(run.engineRun), namespace: applying.settings.namespace, uid, force }))
+export const removePod = ({ applying, gathered: { run } }: ActionContext, { force, ordinal, uid }: ActionOf<"RemovePod">) =>
+  ignoreNotFound(removeEngine(applying, { name: enginePodName(run.engineRun, ordinal), namespace: applying.settings.namespace, uid, force }))
 
 export const ensureBudget = Effect.fnUntraced(function* ({ applying, gathered: { run } }: ActionContext) {
   const kube = yield* KubeClient
@@ -49,8 +49,8 @@ export const ensureBudget = Effect.fnUntraced(function* ({ applying, gathered: {
   const name = objectName(run.id)
   const correct = Effect.gen(function* () {
     const budget = yield* cluster.budgets.get(name, settings.namespace)
-    yield* kube.mergePatch(PodDisruptionBudget, name, settings.namespace, budgetCorrection(run.id, Option.getOrUndefined(budget)))
-    yield* Effect.logWarning(`${run.id}: the disruption budget ${name} was changed by someone else, and is corrected`)
+    yield* kube.mergePatch(PodDisruptionBudget, name, settings.namespace, budgetCorrection(run, Option.getOrUndefined(budget)))
+    yield* Effect.logWarning(`${run.id}: the disruption budget ${name} does not match the engines, and is corrected`)
   })
   yield* Effect.catchIf(kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace)), alreadyExists, () => correct)
   budgetExpectations.set(run.id, yield* Clock.currentTimeMillis)
@@ -64,7 +64,9 @@ export const removeBudget = Effect.fnUntraced(function* ({ applying, gathered: {
 
 export const keepEngineLog = ({ applying, gathered }: ActionContext, { code }: ActionOf<"KeepLog">) => keepLog(gathered, code, applying.settings.namespace)
 
-export const noteNodeFault = Effect.fnUntraced(function* ({ gathered: { node, run } }: ActionContext, { code }: ActionOf<"NoteNodeFault">) {
+export const noteNodeFault = Effect.fnUntraced(function* ({ gathered }: ActionContext, { code, ordinal = 0 }: ActionOf<"NoteNodeFault">) {
+  const { run } = gathered
+  const node = ordinal === 0 ? gathered.node : gathered.otherNodes.get(ordinal)
   if (node !== undefined) yield* (yield* Runs).noteNodeFault(run.engineRun, run.orgId, { node: node.metadata.name, code })
   return { run: null }
 })

@@ -1,6 +1,6 @@
 import { isFinished } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
-import { isServed } from "../decide/idle.ts"
+import { isServed } from "../observation/isServed.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { camelCase, capitalized } from "./reasons.ts"
 

@@ -1,6 +1,6 @@
 import { type Benchmark, type DownloadProgress, isFinished, type Measured, type QueueProgress, type WaitReason } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
-import { isServed } from "../decide/idle.ts"
+import { isServed } from "../observation/isServed.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { type Refusal, refusalReasons } from "../observation/Refusal.ts"
 import type { Condition } from "../resources/Condition.ts"

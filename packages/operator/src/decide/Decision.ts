@@ -17,7 +17,8 @@ export type Action = Data.TaggedEnum<{
   NoteWeights: None
   /** Records that the store may have lost the run's weights. */
   ForgetWeights: None
-  EnsurePod: None
+  /** Creates the pod of an engine. `ordinal`, here and below: which engine of the revision; absent: the first. */
+  EnsurePod: { readonly ordinal?: number }
   /** Creates the disruption budget, or corrects it, so that a node drain does not evict the engine. */
   EnsureBudget: None
   RemoveBudget: None
@@ -27,9 +28,9 @@ export type Action = Data.TaggedEnum<{
    */
   KeepLog: { readonly code: string }
   /** `uid`: delete the pod only if it has this uid. `force`: do not wait for the node, which is gone. */
-  RemovePod: { readonly uid: string | null; readonly force: boolean }
+  RemovePod: { readonly uid: string | null; readonly force: boolean; readonly ordinal?: number }
   /** The engine's node may have caused the failure. Later starts avoid it. */
-  NoteNodeFault: { readonly code: string }
+  NoteNodeFault: { readonly code: string; readonly ordinal?: number }
   /** Pins the run's revision to this image, and to its digest (`sha256:...`) if the node reports one. */
   RecordEngineImage: { readonly image: string; readonly digest: string | null }
   /** Replaces the endpoints of the run's revision. */
@@ -62,6 +63,8 @@ export const Action = Data.taggedEnum<Action>()
 export interface Decision {
   readonly actions: ReadonlyArray<Action>
   readonly work: WorkKind | null
+  /** The engine that `work` uses; absent: the first. */
+  readonly ordinal?: number
   /** What the run does or waits for, as shown to the cluster administrator. */
   readonly message: string
   /**

@@ -5,6 +5,9 @@ import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import { endedOf } from "../observation/work.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 
+/** The codes that record a start with different answers: of the only engine with traffic, and of another one. */
+const differs: ReadonlySet<string> = new Set([startsDiffer, "fingerprints_differ"])
+
 /** Consecutive starts with different answers after which the model stays without traffic. */
 const mostStarts = 2
 
@@ -49,7 +52,7 @@ const withhold = (observation: Observation, { uid }: ObservedPod, { failures, ve
   const replacement = replaceRestarted(observation)
   if (replacement !== null) return replacement
   // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
-  const isNoted = observation.run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (verdict?.at ?? 0))
+  const isNoted = observation.run.nodeFaults.some(({ at, code }) => differs.has(code) && at >= (verdict?.at ?? 0))
   return act(
     `${message} Deploy the model again, or delete the engine's pod to start a new comparison.`,
     ...(isNoted ? [] : [event, Action.NoteNodeFault({ code: startsDiffer })])

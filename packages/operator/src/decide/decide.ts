@@ -1,6 +1,8 @@
 import { endedUnactivated, isFinished, type Phase } from "@seatrial/domain"
 import { admissionInterval, fundingInterval, nodePatience, placeInterval, usedUpInterval } from "../limits.ts"
+import { enginesOf } from "../observation/engines.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { activating } from "./activating.ts"
 import { Action, act, by, type Decision, type NamedDecision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
@@ -53,18 +55,20 @@ const withResource = (observation: Observation, decision: Decision): ReadonlyArr
   return isFinished(observation.run.phase) ? [...actions, Action.EnsureResource()] : [Action.EnsureResource(), ...actions]
 }
 
-/** When the pod of an unresponsive node counts as lost, Unix milliseconds; null if its node is healthy. */
-const lostAt = (observation: Observation): number | null => {
-  const silent = observation.pod?.nodeDownSince ?? null
+/** When a pod of an unresponsive node counts as lost, Unix milliseconds; null if its node is healthy. */
+const lostAt = (observation: Observation, pod: ObservedPod | null): number | null => {
+  const silent = pod?.nodeDownSince ?? null
   return silent === null ? null : countedFrom(observation, silent) + nodePatience
 }
 
 /** A pod whose node has been unresponsive for too long is lost, even if its last status reports otherwise. */
 const withNode = (observation: Observation, now: number): Observation => {
-  const { pod } = observation
-  const at = lostAt(observation)
-  if (pod === null || at === null || now < at) return observation
-  return { ...observation, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not respond" } }
+  const withLoss = (pod: ObservedPod | null): ObservedPod | null => {
+    const at = lostAt(observation, pod)
+    return pod === null || at === null || now < at ? pod : { ...pod, ready: false, lost: pod.lost ?? "its node does not respond" }
+  }
+  const engines = observation.engines.map((engine) => ({ ...engine, pod: withLoss(engine.pod) }))
+  return { ...observation, pod: withLoss(observation.pod), engines }
 }
 
 /** How soon the organization's funds may change the decision; null if they cannot. */
@@ -85,12 +89,13 @@ const rule = (observation: Observation, now: number): Decision =>
 export const decide = (gathered: Observation, now: number): NamedDecision => {
   const observation = withNode(gathered, now)
   const decision = by(observation.run.phase, endRefused(observation, rule(observation, now), now))
-  const nodeAt = lostAt(observation)
+  const pods = enginesOf(observation).map(({ alone }) => alone.pod)
+  const nodeTimes = pods.flatMap((pod) => lostAt(observation, pod) ?? []).filter((at) => now < at)
   const check = fundingCheck(observation)
   const times = [
     decision.requeueAt,
-    nodeAt === null || now >= nodeAt ? null : nodeAt,
-    observation.pod?.gated === true && decision.actions.length === 0 ? now + admissionInterval : null,
+    ...nodeTimes,
+    pods.some((pod) => pod?.gated === true) && decision.actions.length === 0 ? now + admissionInterval : null,
     check === null ? null : now + check
   ]
   const requeueAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))

@@ -79,7 +79,7 @@ const awaitReady = (observation: EngineObservation, now: number, kind: WorkKind)
  */
 export const engineFirst = (observation: Observation, now: number, kind: WorkKind): Decision | null => {
   if (!hasPod(observation))
-    return observation.podClass === null ? classMissing(observation) : by("createPod", act("Seatrial creates the engine's pod again.", Action.EnsurePod()))
+    return observation.podClass === null ? classMissing(observation) : by("createPod", act("Seatrial creates the engine's pod again.", Action.EnsurePod({})))
   const stopped = firstOf({ evicted, ending, otherImage, crashed }, observation, now)
   if (stopped !== null) return stopped
   if (observation.pod.ready && observation.pod.url !== null) return null

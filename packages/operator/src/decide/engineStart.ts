@@ -122,7 +122,7 @@ const awaitContainer = (observation: EngineObservation, now: number): Decision =
 export const provisioning = (observation: Observation, now: number): Decision => {
   if (!hasPod(observation)) {
     if (observation.podClass === null) return classMissing(observation)
-    return tooLargeToCopy(observation) ?? by("createPod", act("Seatrial creates the engine's pod.", Action.EnsurePod()))
+    return tooLargeToCopy(observation) ?? by("createPod", act("Seatrial creates the engine's pod.", Action.EnsurePod({})))
   }
   const rules = { beingDeleted, evicted, running, outdated, gatedAgain, unschedulable, copying, merging }
   return firstOf(rules, observation, now) ?? by("awaitContainer", awaitContainer(observation, now))

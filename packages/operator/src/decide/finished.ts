@@ -1,23 +1,18 @@
-import { drainInterval, drainLimit, drainTime, idleInterval } from "../limits.ts"
+import { enginesOf } from "../observation/engines.ts"
 import { heldUntil } from "../observation/heldUntil.ts"
+import { isServed } from "../observation/isServed.ts"
 import { countedAs, type Observation } from "../observation/Observation.ts"
 import { describeDifference, withheld } from "./bootCheck.ts"
 import { lostWeights } from "./bringBack.ts"
 import { Action, act, by, type Decision, type NamedDecision, wait } from "./Decision.ts"
+import { draining, removeOthers, removePods } from "./draining.ts"
+import { fleet, shownEngine } from "./fleet.ts"
 import { isUnpaid, releasedUnpaid } from "./funding.ts"
-import { hungAt, replaceHung } from "./hung.ts"
-import { idleAt, isIdle, isServed } from "./idle.ts"
+import { isIdle } from "./idle.ts"
 import { reuses } from "./reuse.ts"
-import { classGone, serving, whyNotReady } from "./servingEngine.ts"
+import { classGone, whyNotReady } from "./servingEngine.ts"
 import { isUp, whyNoTraffic } from "./traffic.ts"
 import { withdraw } from "./withdraw.ts"
-
-/**
- * The pod is deleted once. If it is already being deleted on a node that is gone, no kubelet confirms that it ended, so
- * the deletion is forced.
- */
-const removePod = ({ pod }: Observation) =>
-  pod === null || (pod.deleting && pod.lost === null) ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]
 
 /**
  * A failed or canceled run keeps only its record. Until the status shows the end, objects without a watch (the Secret)
@@ -27,24 +22,10 @@ const ended = (observation: Observation): Decision => {
   const { fetch, resource, run } = observation
   const message = run.failure === null ? "Canceled." : `${run.failure.code}: ${run.failure.text}`
   const unmirrored = resource !== null && resource.shownPhase !== run.phase
-  const pod = unmirrored ? [Action.RemovePod({ uid: null, force: observation.pod !== null && observation.pod.lost !== null })] : removePod(observation)
+  const first = Action.RemovePod({ uid: null, force: observation.pod !== null && observation.pod.lost !== null })
+  const pods = unmirrored ? [first, ...removeOthers(observation)] : removePods(observation)
   const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
-  return act(message, ...withdraw(observation), ...pod, ...download)
-}
-
-/**
- * A revision that was replaced, or whose model was deleted or disabled. It gets no new requests, finishes the current
- * ones, and then frees its GPUs.
- */
-const draining = (observation: Observation, now: number, message: string): Decision => {
-  const removal = removePod(observation)
-  if (removal.length === 0 || (observation.pod !== null && observation.pod.lost !== null)) return act(message, ...withdraw(observation), ...removal)
-  if (withdraw(observation).length > 0) return { ...act("The engine finishes its last requests.", ...withdraw(observation)), requeueAt: now + drainTime }
-  const since = observation.withdrawnAt ?? now
-  if (now < since + drainTime) return wait("The engine finishes its last requests.", since + drainTime)
-  if (observation.run.inFlight > 0 && now < since + drainLimit)
-    return wait("The engine finishes its last requests.", Math.min(now + drainInterval, since + drainLimit))
-  return act(message, ...removal)
+  return act(message, ...withdraw(observation), ...pods, ...download)
 }
 
 /**
@@ -56,7 +37,7 @@ const candidate = (observation: Observation, now: number): Decision => {
   if (by !== undefined) return wait(`Verified. The deployment ${by} makes this revision the serving one.`)
   const until = isUnpaid(observation, now) ? now : heldUntil(countedAs(observation, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
   if (now < until && observation.pod !== null && observation.pod.lost === null) return wait("Verified. The engine keeps its GPUs for a while.", until)
-  return act("Verified. The engine's GPUs are free.", ...withdraw(observation), ...removePod(observation))
+  return act("Verified. The engine's GPUs are free.", ...withdraw(observation), ...removePods(observation))
 }
 
 /** Whether a ready engine of another run has traffic, and why not. `engine`: how the message names it. */
@@ -93,16 +74,18 @@ const reused = (observation: Observation, now: number): Decision => {
       : run.phase === "cancelled"
         ? "Canceled."
         : isServed(observation)
-          ? engineOfOther(observation, now)
+          ? engineOfOther(shownEngine(observation), now)
           : `Activated with the revision and the engine of ${run.engineRun}.`
   const withdrawn = run.phase !== "activated" && run.revision?.status === "draft" && run.reusedBy.length === 0 && run.endpoints.length > 0
   return act(message, ...(withdrawn ? [Action.Publish({ endpoints: [] })] : []))
 }
 
+const hasAnyPod = (observation: Observation): boolean => enginesOf(observation).some(({ alone }) => alone.pod !== null)
+
 /** Whether the run has neither an engine nor a download. */
 const isBare = (observation: Observation): boolean =>
   observation.fetch._tag === "Absent" &&
-  (reuses(observation) || (observation.pod === null && observation.run.endpoints.length === 0 && observation.budget === "absent"))
+  (reuses(observation) || (!hasAnyPod(observation) && observation.run.endpoints.length === 0 && observation.budget === "absent"))
 
 /** Whether the cluster holds no objects of the run, and their release is not recorded yet. */
 const isGone = (observation: Observation): boolean => {
@@ -147,28 +130,19 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   }
   return isIdle(observation, now)
     ? by("idle", draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine."))
-    : by("serving", held(observation, now))
+    : by("serving", fleet(observation, now))
 }
 
-/** The serving revision: decides when it may idle, and when its engine hangs. */
-const held = (observation: Observation, now: number): Decision => {
-  const hung = hungAt(observation)
-  if (hung !== null && now >= hung) {
-    const { actions, message } = replaceHung(observation)
-    return by("hung", act(message, ...withdraw(observation), ...actions))
-  }
-  const at = idleAt(observation)
-  const times = [hung, at === null ? null : Math.max(at, now + (at > now ? 0 : idleInterval))].flatMap((time) => time ?? [])
-  const decision = serving(observation, now)
-  const all = [...times, ...(decision.requeueAt === null ? [] : [decision.requeueAt])]
-  return { ...decision, requeueAt: all.length === 0 ? null : Math.min(...all) }
-}
-
-/** The disruption budget exists exactly while the engine serves, and protects it, whatever someone else has changed. */
+/** The disruption budget exists exactly while engines serve, and protects them, also after someone has edited it. */
 const budget = (observation: Observation, now: number): ReadonlyArray<Action> => {
-  const { pod, podClass, run } = observation
+  const { podClass, run } = observation
   const serves =
-    isServed(observation) && !reuses(observation) && run.replacedBy === null && pod !== null && !isIdle(observation, now) && !isUnpaid(observation, now)
+    isServed(observation) &&
+    !reuses(observation) &&
+    run.replacedBy === null &&
+    hasAnyPod(observation) &&
+    !isIdle(observation, now) &&
+    !isUnpaid(observation, now)
   const exists = observation.budget !== "absent"
   const wanted = serves && (podClass === null ? exists : !podClass.evictable)
   if (wanted) return observation.budget === "intact" ? [] : [Action.EnsureBudget()]
@@ -179,7 +153,7 @@ const budget = (observation: Observation, now: number): ReadonlyArray<Action> =>
 const strayDownload = (observation: Observation): ReadonlyArray<Action> => {
   const { fetch, run } = observation
   const hasDownload = fetch._tag !== "Absent" && fetch._tag !== "Leaving"
-  const isNeeded = isServed(observation) && lostWeights(observation)
+  const isNeeded = isServed(observation) && enginesOf(observation).some(({ alone }) => lostWeights(alone))
   return run.phase === "activated" && hasDownload && !isNeeded ? [Action.RemoveFetch()] : []
 }
 

@@ -1,9 +1,6 @@
 import { idleSlack, wokenHold } from "../limits.ts"
+import { isServed } from "../observation/isServed.ts"
 import { countedAs, countedFrom, type Observation } from "../observation/Observation.ts"
-
-/** Whether the run's revision carries its model's traffic, or would if its engine existed. */
-export const isServed = ({ run }: Pick<Observation, "run">): boolean =>
-  run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
 
 /**
  * When a serving model without requests becomes idle, Unix milliseconds; null if it never does. Gateways report

@@ -30,7 +30,7 @@ export const waiting = (observation: Observation): Decision => {
 /** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
 const admission = (observation: Observation, queue: string): Decision => {
   const { admission, outdated, pod, run } = observation
-  if (pod === null) return by("requestQuota", act(`The deployment requests GPUs from Kueue's queue ${queue}.`, Action.EnsurePod()))
+  if (pod === null) return by("requestQuota", act(`The deployment requests GPUs from Kueue's queue ${queue}.`, Action.EnsurePod({})))
   if (pod.lost !== null) return by("evicted", act("Seatrial deletes the evicted engine.", Action.RemovePod({ uid: pod.uid, force: true })))
   if (outdated) return replaceOutdated(pod)
   // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes

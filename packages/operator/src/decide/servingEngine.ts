@@ -106,7 +106,7 @@ const publish = (observation: EngineObservation): ReadonlyArray<Action> => {
 const withoutEngine = (observation: Observation): Decision =>
   observation.podClass === null
     ? by("classMissing", act(classGone(observation)))
-    : by("createPod", act("Seatrial starts the engine again.", Action.EnsurePod()))
+    : by("createPod", act("Seatrial starts the engine again.", Action.EnsurePod({})))
 
 /** The serving revision. Its engine exists, and is published exactly while it is ready. */
 export const serving = (observation: Observation, now: number): Decision => {

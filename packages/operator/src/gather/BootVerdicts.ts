@@ -1,4 +1,4 @@
-import type { DeploymentId, HostClass } from "@seatrial/domain"
+import type { HostClass } from "@seatrial/domain"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/PodClass.ts"
@@ -7,10 +7,10 @@ import type { PodClass } from "../resources/PodClass.ts"
 export type BootVerdict = NonNullable<ObservedBoot["verdict"]> & { readonly boot: string }
 
 /**
- * The result of comparing an engine's latest start, by the run that owns the engine. Kept only in memory: after a
- * restart of the operator, an engine without traffic is compared again.
+ * The result of comparing an engine's latest start, by the name of its pod. Kept only in memory: after a restart of the
+ * operator, an engine without traffic is compared again.
  */
-export type BootVerdicts = Map<DeploymentId, BootVerdict>
+export type BootVerdicts = Map<string, BootVerdict>
 
 /** Identifies a start of an engine. It changes when the container restarts. */
 const bootOf = ({ restarts, uid }: Pick<ObservedPod, "restarts" | "uid">): string => `${uid} ${restarts}`
@@ -24,9 +24,9 @@ const isComparable = ({ checks, estimate }: RunRevision, { gpu_count, gpu_pool }
 }
 
 /** The latest start of the engine. Null if there is nothing to compare it with. */
-export const observeBoot = (verdicts: BootVerdicts, { engineRun, revision }: Run, podClass: PodClass | null, pod: ObservedPod | null): ObservedBoot | null => {
+export const observeBoot = (verdicts: BootVerdicts, { revision }: Run, podClass: PodClass | null, pod: ObservedPod | null): ObservedBoot | null => {
   if (pod === null || podClass === null || revision === null || !isComparable(revision, podClass.hostClass)) return null
-  const known = verdicts.get(engineRun)
+  const known = verdicts.get(pod.name)
   const boot = bootOf(pod)
   return { boot, failures: known?.failures ?? 0, verdict: known?.boot === boot ? known : null }
 }
@@ -34,10 +34,9 @@ export const observeBoot = (verdicts: BootVerdicts, { engineRun, revision }: Run
 /** Remembers the result for a start. */
 export const keepVerdict = (
   verdicts: BootVerdicts,
-  engineRun: DeploymentId,
   pod: ObservedPod,
   result: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly at: number }
 ) => {
-  const before = verdicts.get(engineRun)?.failures ?? 0
-  verdicts.set(engineRun, { ...result, boot: bootOf(pod), failures: result.outcome === "differs" ? before + 1 : 0 })
+  const before = verdicts.get(pod.name)?.failures ?? 0
+  verdicts.set(pod.name, { ...result, boot: bootOf(pod), failures: result.outcome === "differs" ? before + 1 : 0 })
 }

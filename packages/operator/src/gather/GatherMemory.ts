@@ -17,7 +17,7 @@ export interface MissingNode {
 /** What `gather` reads of the operator's memory, and keeps there. */
 export interface GatherMemory {
   readonly pool: Pool
-  readonly background: { readonly state: (id: Run["id"]) => Effect.Effect<StartedWork> }
+  readonly background: { readonly state: (id: Run["id"], ordinal?: number) => Effect.Effect<StartedWork> }
   /**
    * When the containers of runs were first observed not to start, Unix milliseconds. After a restart the deadline is
    * later at worst.
@@ -25,13 +25,15 @@ export interface GatherMemory {
   readonly blockedSince: Map<Run["id"], number>
   /** What the API server refused in the last pass over each run. After a restart the deadline is later at worst. */
   readonly refusals: Map<Run["id"], Refusal>
-  /** When the nodes of runs' pods were first missing. After a restart the deadline is later at worst. */
-  readonly missingNodes: Map<Run["id"], MissingNode>
+  /** When the nodes of engines were first missing, by the names of their pods. After a restart the deadline is later at worst. */
+  readonly missingNodes: Map<string, MissingNode>
   /**
    * When the last endpoint of a revision was withdrawn, for revisions that give their engine back. After a restart
    * draining takes longer at worst.
    */
   readonly withdrawnSince: Map<Run["id"], number>
+  /** Since when engines above the first have no endpoint, by the names of their pods. After a restart draining takes longer at worst. */
+  readonly idleEngines: Map<string, number>
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers

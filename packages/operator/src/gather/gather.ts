@@ -1,8 +1,9 @@
 import type { HostClass } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import type { KubeClient, Node } from "@seatrial/kube"
-import type { Run, Runs } from "@seatrial/store"
+import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
+import type { HttpClient } from "effect/http"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { resourcePlace } from "../objects/customResource.ts"
 import { isBudgetIntact } from "../objects/disruptionBudget.ts"
@@ -29,6 +30,7 @@ import { observeTimes } from "./observeTimes.ts"
 import { observeWeights } from "./observeWeights.ts"
 import { isOutdated, observeDownload, readDownload } from "./readDownload.ts"
 import { type Engine, readEngine } from "./readEngine.ts"
+import { type ReadEngine, readEngines } from "./readEngines.ts"
 import { readBootLog } from "./readLog.ts"
 import { type Place, readPlace } from "./readPlace.ts"
 
@@ -44,6 +46,8 @@ export interface Gathered {
   readonly pods: ReadonlyArray<WatchedPod>
   /** The engine's node; undefined if the engine has none or the node is unknown. */
   readonly node: Node | undefined
+  /** The nodes of the engines above the first, by ordinal. */
+  readonly otherNodes: ReadonlyMap<number, Node>
   /**
    * The copies of weights that the nodes of the host class must keep, as `seatrial copy-weights` reads them; null if no
    * pod needs the list.
@@ -84,13 +88,14 @@ const observeResource = (resource: WatchedDeployment | null): Pick<Observation, 
   return { resource: { uid: resource.metadata.uid ?? "", shownPhase: resource.status?.phase ?? null }, shownSince: Math.max(0, ...changes) }
 }
 
-/** The disruption budget of the run's engine. One that was just created or corrected counts before a watch shows it. */
-const readBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom, { id }: Run, now: number): Effect.fn.Return<Observation["budget"]> {
+/** The disruption budget of the run's engines. A new or corrected budget counts before a watch shows it. */
+const readBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom, run: Run, now: number): Effect.fn.Return<Observation["budget"]> {
+  const { id } = run
   const createdAt = memory.budgetExpectations.get(id) ?? Number.NEGATIVE_INFINITY
   if (Math.abs(now - createdAt) < watchTimeoutMillis) return "intact"
   const budget = Option.getOrNull(yield* cluster.budgets.get(objectName(id), cluster.namespace))
   if (budget === null) return "absent"
-  return isBudgetIntact(id, budget) ? "intact" : "edited"
+  return isBudgetIntact(run, budget) ? "intact" : "edited"
 })
 
 /** The name of the pod of the serving revision that the run would replace; null if there is none. */
@@ -110,21 +115,30 @@ const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }:
     revision?.settings.hold_seconds !== undefined ||
     funding !== null)
 
-/** Since when the engine has no endpoint, and since when its container does not start. */
-const observeSince = ({ blockedSince, withdrawnSince }: GatherMemory, run: Run, pod: ObservedPod | null, funding: Observation["funding"], now: number) => ({
-  withdrawnAt: keepSince(withdrawnSince, run.id, pod !== null && run.endpoints.length === 0 && givesBack(run, funding), now),
-  blockedSince: keepSince(blockedSince, run.id, pod !== null && pod.blocked !== null, now)
+/** Since when the engines have no endpoint, and since when the container of the first one does not start. */
+const observeSince = (
+  { blockedSince, withdrawnSince }: GatherMemory,
+  run: Run,
+  pods: ReadonlyArray<ObservedPod | null>,
+  funding: Observation["funding"],
+  now: number
+) => ({
+  withdrawnAt: keepSince(withdrawnSince, run.id, pods.some((pod) => pod !== null) && run.endpoints.length === 0 && givesBack(run, funding), now),
+  blockedSince: keepSince(blockedSince, run.id, (pods[0]?.blocked ?? null) !== null, now)
 })
 
 /** Whether the engine's pod has not started and would be created from another specification now. */
 const isPodOutdated = (run: Run, pod: ObservedPod | null, podClass: PodClass | null, settings: GatherSettings, merged: Observation["merged"]): boolean =>
   pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged }))
 
-/** See `Gathered.copiesInUse`. Only a run without a pod creates one. */
-const readCopies = Effect.fnUntraced(function* (cluster: Cluster, pod: ObservedPod | null, { podClass }: Place, now: number) {
+/** See `Gathered.copiesInUse`. Only a run that lacks a pod creates one. */
+const readCopies = Effect.fnUntraced(function* (cluster: Cluster, pods: ReadonlyArray<ObservedPod | null>, { podClass }: Place, now: number) {
   const claim = podClass?.weightsCache?.claimName ?? null
-  return pod !== null || claim === null ? null : copiesInUse(yield* cluster.pods.list(), claim, now)
+  return !pods.includes(null) || claim === null ? null : copiesInUse(yield* cluster.pods.list(), claim, now)
 })
+
+const nodesOf = (engines: ReadonlyArray<ReadEngine>): ReadonlyMap<number, Node> =>
+  new Map(engines.flatMap(({ node, observed: { ordinal } }) => (node === undefined ? [] : [[ordinal, node]])))
 
 /** See `Observation.hasUncountedPods`. */
 const observeUncounted = Effect.fnUntraced(function* (cluster: Cluster, podClass: PodClass | null, { pod, watched }: Engine) {
@@ -133,7 +147,7 @@ const observeUncounted = Effect.fnUntraced(function* (cluster: Cluster, podClass
 })
 
 /** Reads the state of the world once for one run. */
-export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
+export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): Effect.fn.Return<Gathered, never, KubeClient | Runs | HttpClient.HttpClient> {
   const { cluster, memory, settings, uptime, usedUpSince } = from
   const { bootVerdicts, mergedAnswers, pool } = memory
   const { namespace } = cluster
@@ -149,13 +163,16 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
   const graceMillis = settings.unpaidGraceSeconds * 1_000
   const funding = yield* observeFunding(usedUpSince, run, { isPlaced: place.isPlaced, hasPod: pod !== null, graceMillis, now })
   const boot = observeBoot(bootVerdicts, run, podClass, pod)
-  const times = observeTimes(memory.futureTimes, run, pod, boot, now)
+  const otherEngines = yield* readEngines(from, { run, podClass, pods: engine.pods, now })
+  const pods = [pod, ...otherEngines.map(({ observed }) => observed.pod)]
+  const times = observeTimes(memory.futureTimes, run, [{ pod, boot }, ...otherEngines.map(({ observed }) => observed)], now)
   const merged = observeMerged(mergedAnswers, run)
   const predecessorPod = yield* readPredecessor(cluster, run)
+  const reservations = otherEngines.length > 0 ? yield* (yield* Runs).reservations : place.reservations
   const observation = {
     run,
     ...observeResource(resource),
-    ...observeSince(memory, run, pod, funding, now),
+    ...observeSince(memory, run, pods, funding, now),
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     funding,
     predecessorHolds: predecessorPod !== null,
@@ -185,10 +202,14 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     hostClasses: place.classes.map(({ hostClass }) => hostClass),
     pods: engine.pods,
     node: engine.node,
-    copiesInUse: yield* readCopies(cluster, pod, place, now),
+    otherNodes: nodesOf(otherEngines),
+    copiesInUse: yield* readCopies(cluster, pods, place, now),
     merged,
     mergedAnswers,
     bootVerdicts,
-    observe: () => ({ ...observation, ...observePlace(pool, { ...place, run, nodeName: engine.watched?.spec?.nodeName ?? "", predecessorPod, now }) })
+    observe: () => ({
+      ...observation,
+      ...observePlace(pool, { ...place, reservations, run, pod, otherEngines, nodeName: engine.watched?.spec?.nodeName ?? "", predecessorPod, funding, now })
+    })
   }
 })

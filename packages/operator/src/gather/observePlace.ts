@@ -1,13 +1,16 @@
 import type { Run } from "@seatrial/store"
 import { heldUntil } from "../observation/heldUntil.ts"
+import { isServed } from "../observation/isServed.ts"
 import type { Observation } from "../observation/Observation.ts"
+import { noGrowth } from "../observation/ObservedEngine.ts"
 import { enginePodName } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { GpuLedger } from "./capacity/GpuLedger.ts"
 import { noView, type Pool, type PoolView } from "./capacity/Pool.ts"
+import type { ReadEngine } from "./readEngines.ts"
 import type { Place } from "./readPlace.ts"
 
-type ObservedPlace = PoolView & Pick<Observation, "candidates" | "elsewhere" | "predecessorPlace">
+type ObservedPlace = PoolView & Pick<Observation, "candidates" | "elsewhere" | "engines" | "growth" | "predecessorPlace">
 
 /** Whether another node than the engine's, on which the run has not failed, may take the engine. */
 const hasOtherNode = (ledger: GpuLedger, podClass: PodClass, { nodeFaults }: Run, nodeName: string): boolean =>
@@ -23,6 +26,10 @@ const candidatesOf = (ledger: GpuLedger, podClass: PodClass | null, run: Run, no
 
 interface PlaceQuestion extends Place {
   readonly run: Run
+  readonly pod: Observation["pod"]
+  readonly funding: Observation["funding"]
+  /** The engines above the first. */
+  readonly otherEngines: ReadonlyArray<ReadEngine>
   /** The node of the engine; empty if it has none. */
   readonly nodeName: string
   /** The name of the pod of the serving revision that the run would replace; null if there is none. */
@@ -30,12 +37,25 @@ interface PlaceQuestion extends Place {
   readonly now: number
 }
 
+/** Whether engines above the first may be created, or must be given back. Not computed for a run that has one engine. */
+const observeGrowth = (pool: Pool, question: PlaceQuestion): Observation["growth"] => {
+  const { otherEngines, pod, run } = question
+  if (otherEngines.length === 0 || run.engineRun !== run.id || !isServed({ run })) return noGrowth
+  const placed = otherEngines.filter(({ observed }) => observed.pod !== null).length
+  return pool.growth({ ...question, hasFirst: pod !== null, placed })
+}
+
 /** The part of an observation that depends on the pool at the moment of the decision. */
 export const observePlace = (pool: Pool, question: PlaceQuestion): ObservedPlace => {
-  const { isPlaced, nodeName, now, podClass, predecessorPod, run } = question
+  const { isPlaced, nodeName, now, otherEngines, podClass, predecessorPod, run } = question
   const { ledger } = pool
   return {
     elsewhere: podClass !== null && hasOtherNode(ledger, podClass, run, nodeName),
+    engines: otherEngines.map(({ node, observed }) => ({
+      ...observed,
+      elsewhere: podClass !== null && hasOtherNode(ledger, podClass, run, node?.metadata.name ?? "")
+    })),
+    growth: observeGrowth(pool, question),
     candidates: candidatesOf(ledger, podClass, run, now),
     predecessorPlace: podClass === null || predecessorPod === null ? null : ledger.noPlaceOf(podClass, predecessorPod),
     ...(isPlaced ? pool.view(question) : noView)

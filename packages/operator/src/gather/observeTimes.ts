@@ -15,10 +15,16 @@ const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, schedu
 ]
 
 /** Reads the times of a run and its pod, to find those that lie in the future; see `FutureTimes`. */
-export const observeTimes = (futureTimes: FutureTimes, run: Run, pod: ObservedPod | null, boot: ObservedBoot | null, now: number) => {
+export const observeTimes = (
+  futureTimes: FutureTimes,
+  run: Run,
+  engines: ReadonlyArray<{ readonly pod: ObservedPod | null; readonly boot: ObservedBoot | null }>,
+  now: number
+) => {
   const times = readTimes(futureTimes, run.id, now)
   times.at(`phase ${run.history.length}`, run.phaseSince)
-  for (const time of [run.endedAt, run.lastUsedAt, boot?.verdict?.at ?? null, ...(pod === null ? [] : timesOf(pod))])
-    if (time !== null) times.at(pod?.uid ?? "", time)
+  for (const { boot, pod } of engines)
+    for (const time of [run.endedAt, run.lastUsedAt, boot?.verdict?.at ?? null, ...(pod === null ? [] : timesOf(pod))])
+      if (time !== null) times.at(pod?.uid ?? "", time)
   return times
 }

@@ -28,16 +28,15 @@ export interface Engine {
  */
 const downSince = (
   missingNodes: GatherMemory["missingNodes"],
-  id: Run["id"],
-  { nodeDownSince, uid }: ObservedPod,
+  { name, nodeDownSince, uid }: ObservedPod,
   node: Option.Option<Node>,
   now: number
 ): number | null => {
-  const before = missingNodes.get(id)
-  missingNodes.delete(id)
+  const before = missingNodes.get(name)
+  missingNodes.delete(name)
   if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
   const since = before?.uid === uid ? Math.min(before.since, now) : now
-  missingNodes.set(id, { uid, since })
+  missingNodes.set(name, { uid, since })
   return Math.max(nodeDownSince, since)
 }
 
@@ -48,28 +47,35 @@ const readCopy = Effect.fnUntraced(function* (watched: WatchedPod, copy: Observe
   return observeCopy(watched, yield* readProgressLog(watched.metadata.name, namespace, container))
 })
 
-/** Reads the state of the run's engine and its node. */
-export const readEngine = Effect.fnUntraced(function* (
-  { cluster, memory }: { readonly cluster: Cluster; readonly memory: GatherMemory },
-  { engineRun, id }: Run,
-  now: number
-): Effect.fn.Return<Engine, never, KubeClient> {
+interface ReadFrom {
+  readonly cluster: Cluster
+  readonly memory: GatherMemory
+}
+
+/** Reads the state of the pod with that name, and its node. `watched`: the pod as the watch shows it. */
+export const readPod = Effect.fnUntraced(function* ({ cluster, memory }: ReadFrom, watched: WatchedPod | undefined, name: string, now: number) {
   const { missingNodes, podExpectations } = memory
+  if (watched === undefined) {
+    // The pod was created but is not visible yet. The decision may be made without it, so its appearance must trigger a
+    // pass.
+    if (podExpectations.has(name)) podExpectations.set(name, undefined)
+    missingNodes.delete(name)
+    return { node: undefined, pod: null }
+  }
+  const node = watched.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(watched.spec.nodeName)
+  const observed = observePod(watched, Option.getOrUndefined(node))
+  const nodeDownSince = downSince(missingNodes, observed, node, now)
+  const copy = yield* readCopy(watched, observed.copy, cluster.namespace)
+  return { node: Option.getOrUndefined(node), pod: { ...observed, nodeDownSince, copy } }
+})
+
+/** Reads the state of the run's first engine and its node. */
+export const readEngine = Effect.fnUntraced(function* (from: ReadFrom, { engineRun, id }: Run, now: number): Effect.fn.Return<Engine, never, KubeClient> {
+  const { cluster } = from
   const own = yield* cluster.pods.listByLabel(deploymentLabel, id)
   const engines = engineRun === id ? own : yield* cluster.pods.listByLabel(deploymentLabel, engineRun)
   const pods = engines === own ? own : [...own, ...engines]
   const name = enginePodName(engineRun)
   const watched = engines.find((pod: WatchedPod) => pod.metadata.name === name)
-  if (watched === undefined) {
-    // The pod was created but is not visible yet. The decision may be made without it, so its appearance must trigger a
-    // pass.
-    if (podExpectations.has(name)) podExpectations.set(name, undefined)
-    missingNodes.delete(id)
-    return { own, pods, watched, node: undefined, pod: null }
-  }
-  const node = watched.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(watched.spec.nodeName)
-  const observed = observePod(watched, Option.getOrUndefined(node))
-  const nodeDownSince = downSince(missingNodes, id, observed, node, now)
-  const copy = yield* readCopy(watched, observed.copy, cluster.namespace)
-  return { own, pods, watched, node: Option.getOrUndefined(node), pod: { ...observed, nodeDownSince, copy } }
+  return { own, pods, watched, ...(yield* readPod(from, watched, name, now)) }
 })

@@ -1,4 +1,3 @@
-import type { DeploymentId } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Equal } from "effect"
@@ -6,15 +5,17 @@ import { deploymentLabel, objectName, roleLabel } from "../resources/objectNames
 import type { WatchedBudget } from "../resources/watched.ts"
 import { engineLabels, runLabels } from "./engineObjects.ts"
 
-/** The budget uses a number of pods, because no controller owns the pod. */
-const specOf = (id: DeploymentId) => ({
-  minAvailable: 1,
+type Protected = Pick<Run, "id" | "replicas">
+
+/** The budget uses a number of pods, because no controller owns the pods. One of several engines may be evicted at a time. */
+const specOf = ({ id, replicas = 1 }: Protected) => ({
+  minAvailable: Math.max(1, replicas - 1),
   unhealthyPodEvictionPolicy: "AlwaysAllow",
   selector: { matchLabels: { [deploymentLabel]: id, [roleLabel]: "engine" } }
 })
 
 /**
- * Protects a serving engine from eviction: a node drain is refused until its requests go to another engine. An engine
+ * Protects the serving engines from eviction: a node drain is refused until its requests go to another engine. An engine
  * that is not ready may be evicted.
  */
 export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
@@ -22,15 +23,15 @@ export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
     metadata: { name: objectName(run.id), namespace, labels: { ...engineLabels(run), ...runLabels(run, "engine") } },
-    spec: specOf(run.id)
+    spec: specOf(run)
   }
   return object
 }
 
-/** Whether the budget still protects exactly the run's engine. */
-export const isBudgetIntact = (id: DeploymentId, { spec = {} }: WatchedBudget): boolean => {
+/** Whether the budget still protects exactly the run's engines. */
+export const isBudgetIntact = (run: Protected, { spec = {} }: WatchedBudget): boolean => {
   const { maxUnavailable, minAvailable, selector, unhealthyPodEvictionPolicy } = spec
-  const wanted = specOf(id)
+  const wanted = specOf(run)
   return (
     minAvailable === wanted.minAvailable &&
     maxUnavailable === undefined &&
@@ -41,8 +42,8 @@ export const isBudgetIntact = (id: DeploymentId, { spec = {} }: WatchedBudget): 
 }
 
 /** The merge patch that makes the budget intact. A merge patch removes a field only if it names it. */
-export const budgetCorrection = (id: DeploymentId, budget: WatchedBudget | undefined) => {
-  const { selector, ...wanted } = specOf(id)
+export const budgetCorrection = (run: Protected, budget: WatchedBudget | undefined) => {
+  const { selector, ...wanted } = specOf(run)
   const foreign = Object.fromEntries(Object.keys(budget?.spec?.selector?.matchLabels ?? {}).map((label) => [label, null]))
   return { spec: { ...wanted, maxUnavailable: null, selector: { matchLabels: { ...foreign, ...selector.matchLabels }, matchExpressions: null } } }
 }

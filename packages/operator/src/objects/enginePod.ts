@@ -5,6 +5,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { pinned } from "../resources/imageDigest.ts"
 import {
+  deploymentLabel,
   engineContainer,
   enginePodName,
   enginePort,
@@ -12,6 +13,7 @@ import {
   hostClassLabel,
   madeFromAnnotation,
   queueLabel,
+  roleLabel,
   traceparentAnnotation
 } from "../resources/objectNames.ts"
 import type { PodClass, VolumeOf } from "../resources/PodClass.ts"
@@ -32,6 +34,8 @@ interface EnginePodInput {
   readonly merged?: boolean
   /** Hostnames of nodes that the pod should avoid. It runs there if no others are available. */
   readonly avoid?: ReadonlyArray<string>
+  /** Which engine of the revision; absent: the first. */
+  readonly ordinal?: number
 }
 
 /** The callable name, and the name that the model gets when it is published or withdrawn. */
@@ -183,7 +187,7 @@ const containerOf = (input: EnginePodInput, start: EngineContainer, weightsMount
     terminationMessagePolicy: "FallbackToLogsOnError",
     volumeMounts: [
       ...weightsMounted,
-      { name: "scratch", mountPath: "/tmp", ...ownFolder(podClass.scratch, enginePodName(run.id)) },
+      { name: "scratch", mountPath: "/tmp", ...ownFolder(podClass.scratch, enginePodName(run.id, input.ordinal)) },
       ...cacheMounts(input),
       { name: "shm", mountPath: "/dev/shm" }
     ]
@@ -205,6 +209,13 @@ const affinityOf = ({ affinity }: PodClass, avoid: ReadonlyArray<string>) => {
   return Object.keys(all).length === 0 ? {} : { affinity: all }
 }
 
+/** Engines above the first prefer zones and nodes without an engine of the revision. */
+const spreadOf = ({ ordinal = 0, run }: EnginePodInput) => {
+  const labelSelector = { matchLabels: { [deploymentLabel]: run.id, [roleLabel]: "engine" } }
+  const over = (topologyKey: string) => ({ maxSkew: 1, topologyKey, whenUnsatisfiable: "ScheduleAnyway", labelSelector })
+  return ordinal === 0 ? {} : { topologySpreadConstraints: [over("topology.kubernetes.io/zone"), over("kubernetes.io/hostname")] }
+}
+
 const specOf = (input: EnginePodInput) => {
   const { podClass, settings } = input
   const { drainSeconds, nodeSelector, priorityClassName, resourceClaims, runtimeClassName, schedulerName, tolerations } = podClass
@@ -223,6 +234,7 @@ const specOf = (input: EnginePodInput) => {
     ...(resourceClaims.length === 0 ? {} : { resourceClaims }),
     nodeSelector,
     ...affinityOf(podClass, []),
+    ...spreadOf(input),
     tolerations,
     ...pullSecrets(settings),
     securityContext: podSecurity(podClass, start.group),
@@ -253,7 +265,7 @@ export const enginePod = (input: EnginePodInput): KubeObject => {
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
-      name: enginePodName(run.id),
+      name: enginePodName(run.id, input.ordinal),
       namespace: settings.namespace,
       labels: {
         ...labels,

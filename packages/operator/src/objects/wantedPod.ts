@@ -14,11 +14,15 @@ export const wantedPod = (
   run: Run,
   podClass: PodClass | null,
   settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets" | "weightsClaim">,
-  { avoid = [], merged = "none" }: { readonly merged?: Observation["merged"]; readonly avoid?: ReadonlyArray<string> } = {}
+  {
+    avoid = [],
+    merged = "none",
+    ordinal = 0
+  }: { readonly merged?: Observation["merged"]; readonly avoid?: ReadonlyArray<string>; readonly ordinal?: number } = {}
 ): KubeObject | null => {
   const { engineRun, revision } = run
   const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
   if (revision === null || podClass === null || engine === undefined) return null
   const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
-  return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim, merged: merged === "wanted", avoid })
+  return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim, merged: merged === "wanted", avoid, ordinal })
 }

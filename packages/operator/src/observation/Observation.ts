@@ -1,6 +1,7 @@
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Run, ServingPlan } from "@seatrial/store"
 import type { PodClass } from "../resources/PodClass.ts"
+import type { Growth, ObservedEngine } from "./ObservedEngine.ts"
 import type { ObservedFetch } from "./ObservedFetch.ts"
 import type { ObservedBoot, ObservedPod } from "./ObservedPod.ts"
 import type { Refusal } from "./Refusal.ts"
@@ -34,7 +35,11 @@ export interface Observation {
    * after the run was created.
    */
   readonly weights: { readonly own: boolean } | null
+  /** The pod of the first engine. All facts about an engine are about the first one, except for those in `engines`. */
   readonly pod: ObservedPod | null
+  /** The engines above the first that exist or are wanted, in the order of their ordinals. */
+  readonly engines: ReadonlyArray<ObservedEngine>
+  readonly growth: Growth
   /** Null if there is nothing to compare a restarted engine with. */
   readonly boot: ObservedBoot | null
   /**

@@ -1,13 +1,17 @@
 import type { KubeClient } from "@seatrial/kube"
 import type { Run, Runs } from "@seatrial/store"
 import { Clock, Effect } from "effect"
+import type { HttpClient } from "effect/http"
 import type { Action, Decision } from "../decide/Decision.ts"
 import { decide } from "../decide/decide.ts"
 import { fundingReason, isUnpaid } from "../decide/funding.ts"
-import { isIdle, isServed } from "../decide/idle.ts"
+import { isIdle } from "../decide/idle.ts"
 import { openClasses } from "../decide/placement.ts"
 import { givesClaimBack } from "../decide/refused.ts"
+import type { NotedChoice } from "../gather/capacity/poolNotes.ts"
 import { type Gathered, gather } from "../gather/gather.ts"
+import { enginesOf } from "../observation/engines.ts"
+import { isServed } from "../observation/isServed.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunMemory } from "../RunMemory.ts"
 import { passRecord } from "../Watchdog.ts"
@@ -29,19 +33,40 @@ export interface DecidedRun {
   readonly now: number
 }
 
+/** What other runs must know of the engines above the first. */
+const fleetChoice = ({ decision, isIdle, observation: { engines, growth, podClass }, run }: DecidedRun): Pick<NotedChoice, "fleet" | "otherEngines"> => {
+  if (engines.length === 0 || run.engineRun !== run.id) return {}
+  const granted = new Set(decision.actions.flatMap((action) => (action._tag === "EnsurePod" ? (action.ordinal ?? 0) : [])))
+  const [present, absent] = [engines.filter(({ pod }) => pod !== null), engines.filter(({ pod }) => pod === null)]
+  return {
+    otherEngines: engines.flatMap(({ ordinal, pod }) => (pod !== null || granted.has(ordinal) ? ordinal : [])),
+    fleet: {
+      hasOthers: present.length > 0 || granted.size > 0,
+      lacksSome: !isIdle && absent.some(({ ordinal }) => !granted.has(ordinal)),
+      yieldingGpus: growth.yields * (podClass?.hostClass.gpu_count ?? 0)
+    }
+  }
+}
+
 /**
  * Keeps the run's place among the runs that wait for GPUs. Returns true if it gave up a claim or a place in a queue.
  */
-const notePlace = ({ pool }: RunMemory, { enters, isIdle, now, observation, run }: DecidedRun): boolean =>
-  pool.note(run, enters?.to ?? run.phase, isIdle, {
+const notePlace = ({ pool }: RunMemory, decided: DecidedRun): boolean => {
+  const { enters, isIdle, now, observation, run } = decided
+  return pool.note(run, enters?.to ?? run.phase, isIdle, {
     plan: enters?.plan,
     open: openClasses(observation),
     isUnfunded: observation.funding !== null,
-    isRefused: givesClaimBack(observation, now)
+    isRefused: givesClaimBack(observation, now),
+    ...fleetChoice(decided)
   })
+}
 
 /** Decides about a run, and keeps the part of the decision that matters to other runs. */
-export const decideRun = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<DecidedRun, never, KubeClient | Runs> {
+export const decideRun = Effect.fnUntraced(function* (
+  reconciler: Reconciler,
+  run: Run
+): Effect.fn.Return<DecidedRun, never, KubeClient | Runs | HttpClient.HttpClient> {
   const { enqueue, memory } = reconciler
   memory.followers.note(run)
   const gathered = yield* gather(reconciler, run)
@@ -63,8 +88,10 @@ export const decideRun = Effect.fnUntraced(function* (reconciler: Reconciler, ru
     now
   }
   // The engine of a released run exists again if another run reuses it. The run is released again after that.
-  if (observation.released && observation.pod !== null && run.engineRun === run.id) memory.released.delete(run.id)
+  if (observation.released && enginesOf(observation).some(({ alone }) => alone.pod !== null) && run.engineRun === run.id) memory.released.delete(run.id)
+  const wasQueued = memory.pool.isQueued(run.id)
   // At once: if the pass fails after this and is repeated, nothing changes here any more.
   if (notePlace(memory, decided)) yield* Effect.forEach(memory.pool.queued(), enqueue, { discard: true })
+  if (!wasQueued && memory.pool.isQueued(run.id)) yield* Effect.forEach(memory.pool.yielders(), enqueue, { discard: true })
   return decided
 })

@@ -1,13 +1,15 @@
 import { Effect } from "effect"
-import { isServed } from "../decide/idle.ts"
+import { shownEngine } from "../decide/fleet.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
+import { isServed } from "../observation/isServed.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
 
 /** Updates the metrics that show the run. A released run is not shown. */
 export const recordGauges = Effect.fnUntraced(function* ({ memory }: Reconciler, { isIdle, now, observation, run }: DecidedRun, isReleased: boolean) {
   const serves = isServed(observation)
-  const isMissed = serves && !isIdle && (observation.pod?.ready !== true || whyNoTraffic(observation, now) !== null)
+  const shown = shownEngine(observation)
+  const isMissed = serves && !isIdle && (shown.pod?.ready !== true || whyNoTraffic(shown, now) !== null)
   yield* memory.phases.note(run.id, isReleased ? null : run.phase, isMissed)
   yield* memory.benchmarks.note(run, serves)
 })

@@ -3,8 +3,10 @@ import { Effect } from "effect"
 import { patchStatus } from "../apply/patchStatus.ts"
 import { progressOf } from "../apply/progressOf.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
-import { isServed } from "../decide/idle.ts"
+import { shownEngine } from "../decide/fleet.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
+import { isServed } from "../observation/isServed.ts"
+import type { Observation } from "../observation/Observation.ts"
 import type { AppliedDecision } from "./applyDecision.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
@@ -35,9 +37,9 @@ const lastingRefusal = ({ refusal }: AppliedDecision, now: number) => (refusal =
 /**
  * The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves.
  */
-const shownPods = ({ gathered, observation, run }: DecidedRun) => {
+const shownPods = ({ gathered, observation, run }: DecidedRun, shown: Observation) => {
   const owns = !isFinished(run.phase) || run.engineRun === run.id || isServed(observation)
-  return owns ? { pod: observation.pod, pods: gathered.pods } : { pod: null, pods: [] }
+  return owns ? { pod: shown.pod, pods: gathered.pods } : { pod: null, pods: [] }
 }
 
 /**
@@ -51,8 +53,9 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
   const unrecorded = yield* recordProgress({ run, progress, backlog: backlog(), now })
   const { resource } = applied
   if (resource === null || decision.actions.some(({ _tag }) => _tag === "RemoveResource")) return [unrecorded]
+  const shown = shownEngine(observation)
   const unshown = yield* patchStatus({
-    ...shownPods(decided),
+    ...shownPods(decided, shown),
     statusWrites: memory.statusWrites,
     backlog: backlog(),
     run,
@@ -64,7 +67,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
     message,
     idle: isIdle,
     unfunded,
-    withheld: whyNoTraffic(observation, now),
+    withheld: whyNoTraffic(shown, now),
     classGone: observation.podClass === null,
     now
   })

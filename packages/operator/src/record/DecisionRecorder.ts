@@ -4,6 +4,7 @@ import { Cause, Clock, Effect, Latch, Option, Schedule, type Scope } from "effec
 import type { SqlError } from "effect/sql"
 import type { NamedDecision } from "../decide/Decision.ts"
 import { operatorMetrics } from "../metrics.ts"
+import { engineOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunStore } from "../RunStore.ts"
 import { deltaOf, isEmptyDelta, type Members } from "./delta.ts"
@@ -112,7 +113,8 @@ const makeLastRecords = () => {
   }
 }
 
-const isActing = ({ decision, observation }: DecidedPass): boolean => decision.actions.length > 0 || decision.work !== observation.work.running
+const isActing = ({ decision, observation }: DecidedPass): boolean =>
+  decision.actions.length > 0 || decision.work !== engineOf(observation, decision.ordinal ?? 0).work.running
 
 /** `startedAt`: when this operator took over, Unix milliseconds. Its series are counted from there, after those of its predecessors. */
 const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, startedAt: number) => {

@@ -3,6 +3,7 @@ import { engineFor } from "@seatrial/engines"
 import { PlanState, type Run, RunState } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
+import { noGrowth } from "../observation/ObservedEngine.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { HostClassSpec } from "../resources/HostClassResource.ts"
 import type { PodClass } from "../resources/PodClass.ts"
@@ -143,6 +144,24 @@ const Ended = Struct({
   isEngineError: optionalKey(Flag)
 })
 
+const WorkState = Struct({ running: NullOr(Work), ended: NullOr(Ended) })
+
+/** An engine above the first. */
+const Engine = Struct({
+  ordinal: Int,
+  pod: NullOr(Pod),
+  boot: NullOr(Boot),
+  admission: NullOr(Text),
+  elsewhere: Flag,
+  outdated: Flag,
+  work: WorkState,
+  sameStart: Flag,
+  withdrawnAt: NullOr(Finite),
+  requests: NullOr(Finite)
+})
+
+const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "organization", "funds", "first"])), yields: Int })
+
 /** The capacity of a host class, as the run sees it. */
 const capacity = { freeSlots: Int, ahead: Int, requestedEngines: Int, classGpus: Int, shortage: NullOr(Text), nodeGpus: Int, freeGpus: Int, setAside: Flag }
 
@@ -161,6 +180,8 @@ const RecordedObservation = recordAll(
     fetch: Fetch,
     weights: NullOr(Struct({ own: Flag })),
     pod: NullOr(Pod),
+    engines: List(Engine).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+    growth: Growth.pipe(Schema.withDecodingDefaultKey(Effect.succeed(noGrowth))),
     boot: NullOr(Boot),
     merged: Literals(["none", "wanted", "answered"]),
     blockedSince: NullOr(Finite),
@@ -179,7 +200,7 @@ const RecordedObservation = recordAll(
     elsewhere: Flag,
     outdated: Flag,
     budget: Literals(["absent", "intact", "edited"]),
-    work: Struct({ running: NullOr(Work), ended: NullOr(Ended) }),
+    work: WorkState,
     sameStart: Flag,
     withdrawnAt: NullOr(Finite),
     firstReadings: List(Tuple([Finite, Finite])),

@@ -45,9 +45,16 @@ export const madeFromAnnotation = "seatrial.dev/made-from"
 
 /** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */
 export const objectName = (id: DeploymentId): string => id.replaceAll("_", "-")
-export const enginePodName = (id: DeploymentId): string => `${objectName(id)}-engine-0`
+/** `ordinal`: which of the engines of the run's revision. Its first engine has the ordinal 0. */
+export const enginePodName = (id: DeploymentId, ordinal = 0): string => `${objectName(id)}-engine-${ordinal}`
 export const fetchJobName = (id: DeploymentId): string => `${objectName(id)}-fetch`
 export const hubSecretName = (id: DeploymentId): string => `${objectName(id)}-hub`
+
+/** The ordinal of the run's engine with that pod; null if the pod is not an engine of the run. */
+export const engineOrdinal = (id: DeploymentId, pod: string): number | null => {
+  const ordinal = Number(pod.slice(pod.lastIndexOf("-") + 1))
+  return Number.isInteger(ordinal) && pod === enginePodName(id, ordinal) ? ordinal : null
+}
 
 const decodeId = Schema.decodeUnknownOption(DeploymentId)
 

@@ -8,16 +8,20 @@ import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export interface Background extends RunStore {
   /**
-   * The running work of the run and the start of the engine with which it began, and how the last work without a
-   * recorded result ended.
+   * The running work of the run with its engine of that ordinal (absent: the first) and the start of the engine with
+   * which it began, and how the last work without a recorded result ended.
    */
-  readonly state: (id: DeploymentId) => Effect.Effect<StartedWork>
+  readonly state: (id: DeploymentId, ordinal?: number) => Effect.Effect<StartedWork>
   /** From now on this is the run's only work; null for none. Running work continues unless the engine has restarted. */
   readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
 }
 
-/** `about`: what the attempts are counted for. `with`: the start of the engine that the work uses. */
+/**
+ * `about`: what the attempts are counted for. `with`: the start of the engine that the work uses. `ordinal`: which of
+ * the engines; absent: the first.
+ */
 interface Wanted extends Pick<WorkEnded, "kind" | "about"> {
+  readonly ordinal?: number
   readonly with: string
 }
 
@@ -68,13 +72,14 @@ const logFailure = (id: DeploymentId, ended: WorkEnded | null, exit: WorkExit) =
  */
 export const makeBackground = Effect.fnUntraced(function* (done: (id: DeploymentId) => Effect.Effect<void>): Effect.fn.Return<Background, never, Scope.Scope> {
   const fibres = yield* FiberMap.make<DeploymentId>()
-  const entries = new Map<DeploymentId, Entry>()
+  /** By run and ordinal of its engine. At most one entry of each run has running work. */
+  const entries = new Map<DeploymentId, Map<number, Entry>>()
   // Before the work is interrupted, so that it does not count as ended.
   yield* Effect.addFinalizer(() => Effect.sync(() => entries.clear()))
 
   const finish = Effect.fnUntraced(function* (id: DeploymentId, entry: Entry, work: Wanted, exit: WorkExit) {
     // Other work replaced it, or it was stopped on purpose.
-    if (entries.get(id) !== entry || entry.running !== work.kind) return
+    if (entries.get(id)?.get(work.ordinal ?? 0) !== entry || entry.running !== work.kind) return
     entry.running = null
     const at = yield* Clock.currentTimeMillis
     yield* operatorMetrics.backgroundSeconds.update({ kind: work.kind, outcome: outcomeOf(exit) }, (at - entry.begunAt) / 1_000)
@@ -83,27 +88,35 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
     yield* done(id)
   })
 
+  /** The running work of the run, with the ordinal of its engine. */
+  const runningOf = (id: DeploymentId) =>
+    entries
+      .get(id)
+      ?.entries()
+      .find(([, { running }]) => running !== null)
+
   return {
-    state: (id) =>
+    state: (id, ordinal = 0) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
-        const entry = entries.get(id)
+        const entry = entries.get(id)?.get(ordinal)
         // If the clock was set back, the next attempt must not wait for the old time.
         if (Predicate.isNotNullish(entry?.ended) && entry.ended.at > now) entry.ended = { ...entry.ended, at: now }
         return { running: entry?.running ?? null, with: entry?.with ?? "", ended: entry?.ended ?? null }
       }),
     want: Effect.fnUntraced(function* (id, work, start) {
-      const entry = entries.get(id)
-      if ((entry?.running ?? null) === (work?.kind ?? null) && (work === null || entry?.with === work.with)) return
-      if (Predicate.isNotNullish(entry?.running)) {
-        entry.running = null
+      const [runningOrdinal, running] = runningOf(id) ?? [0, undefined]
+      const { ordinal = 0 } = work ?? {}
+      if ((running?.running ?? null) === (work?.kind ?? null) && (work === null || (running?.with === work.with && runningOrdinal === ordinal))) return
+      if (running !== undefined) {
+        running.running = null
         yield* FiberMap.remove(fibres, id)
       }
       if (work === null) return
       const begunAt = yield* Clock.currentTimeMillis
-      const before = entry?.ended ?? null
+      const before = entries.get(id)?.get(ordinal)?.ended ?? null
       const ended = before?.kind === work.kind && before.about === work.about ? before : null
       const started: Entry = { running: work.kind, with: work.with, ended, begunAt }
-      entries.set(id, started)
+      entries.set(id, new Map(entries.get(id)).set(ordinal, started))
       yield* FiberMap.run(
         fibres,
         id,

@@ -91,7 +91,7 @@ export const compareStart = Effect.fn("compareStart")(
     const texts = isSame ? LikelihoodComparison.NotCompared() : yield* compareTexts(trial, bare, fingerprints, isLast && hasFingerprints)
     const verdict = verdictOf(differing, fingerprints.length, texts)
     if (verdict.outcome !== "same") yield* Effect.logWarning(`${run.id} after a start of its engine: ${verdict.message}`)
-    keepVerdict(verdicts, run.engineRun, pod, { ...verdict, at: yield* Clock.currentTimeMillis })
+    keepVerdict(verdicts, pod, { ...verdict, at: yield* Clock.currentTimeMillis })
   },
   (effect) =>
     effect.pipe(

@@ -33,8 +33,8 @@ interface TrialInput {
 type Trials = Readonly<Record<Exclude<WorkKind, "screening">, (input: TrialInput) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>>>
 
 /** The fingerprints were taken from the engine that was checked. */
-const keepChecked = ({ gathered: { bootVerdicts }, trial: { pod, run } }: TrialInput) =>
-  Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
+const keepChecked = ({ gathered: { bootVerdicts }, trial: { pod } }: TrialInput) =>
+  Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, pod, { outcome: "same", message: "", at }))
 
 const makeTrials = (): Trials => {
   const benchmark = benchmarkEngine(makeBenchmarkTurns())

@@ -4,7 +4,7 @@ import { decide } from "../../src/decide/decide.ts"
 import { keepVerdict, observeBoot } from "../../src/gather/BootVerdicts.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import type { ObservedBoot } from "../../src/observation/ObservedPod.ts"
-import { deploymentId, observationOf, otherDeployment, pod, podClass, report, revision, run, withRevision } from "../observations.ts"
+import { observationOf, otherDeployment, pod, podClass, report, revision, run, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
 const prints = { ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }
@@ -151,12 +151,12 @@ describe("a restarted engine", () => {
     const verified = { ...run, revision: { ...revision, checks: prints } }
     const seenOf = (change: object = {}) => observeBoot(verdicts, verified, podClass, { ...pod, ...change })
     assert.isNull(seenOf()?.verdict)
-    keepVerdict(verdicts, deploymentId, pod, { outcome: "differs", message: "m", at: 0 })
+    keepVerdict(verdicts, pod, { outcome: "differs", message: "m", at: 0 })
     assert.deepInclude(seenOf()?.verdict, { outcome: "differs", failures: 1 })
     assert.deepStrictEqual([seenOf({ restarts: 1 })?.verdict, seenOf({ restarts: 1 })?.failures, seenOf({ uid: "pod-2" })?.verdict], [null, 1, null])
-    keepVerdict(verdicts, deploymentId, { ...pod, uid: "pod-2" }, { outcome: "differs", message: "m", at: 0 })
+    keepVerdict(verdicts, { ...pod, uid: "pod-2" }, { outcome: "differs", message: "m", at: 0 })
     assert.strictEqual(seenOf({ uid: "pod-2" })?.failures, 2)
-    keepVerdict(verdicts, deploymentId, pod, { outcome: "same", message: "", at: 0 })
+    keepVerdict(verdicts, pod, { outcome: "same", message: "", at: 0 })
     assert.strictEqual(seenOf()?.failures, 0)
     assert.isNull(observeBoot(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
     assert.isNull(observeBoot(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))

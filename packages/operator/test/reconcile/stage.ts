@@ -258,7 +258,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       )
   })
 
-  const start: StartWork = ({ bootVerdicts, mergedAnswers, run: { engineRun, id, orgId } }, { merged, pod }, kind) => {
+  const start: StartWork = ({ bootVerdicts, mergedAnswers, run: { id, orgId } }, { merged, pod }, kind) => {
     worked.push(
       pod === null ? kind : `${kind} of ${pod.merge === null ? "the model" : "the merged model"}${merged === "answered" ? ", which is compared" : ""}`
     )
@@ -270,7 +270,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     if (kind === "boot" && pod !== null)
       return Effect.andThen(
         patience,
-        Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, engineRun, pod, { outcome: answersOf(pod), message: "Found.", at }))
+        Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, pod, { outcome: answersOf(pod), message: "Found.", at }))
       )
     const result = Effect.asVoid(
       kind === "screening"

@@ -8,7 +8,7 @@ import type { Observation } from "../../src/observation/Observation.ts"
 import { makeDecisionRecorder } from "../../src/record/DecisionRecorder.ts"
 import { observationOf, run } from "../observations.ts"
 
-const acts = by("queued", act("Acts.", Action.EnsurePod()))
+const acts = by("queued", act("Acts.", Action.EnsurePod({})))
 const waits = by("queued", wait("Waits."))
 
 /** A recorder in front of a store whose next answers a test chooses. */

@@ -4,6 +4,7 @@ import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { applyDelta, Delta, deltaOf, type Members } from "../../src/record/delta.ts"
 import { fromRecord, toRecord } from "../../src/record/RecordedObservation.ts"
+import { anyFleet } from "../decide/anyFleet.ts"
 import { anyObservation, secret } from "../decide/anyObservation.ts"
 import { random } from "../decide/world.ts"
 import { optionOn } from "../hostClassOptions.ts"
@@ -18,7 +19,7 @@ const restored = (observation: Observation): Observation => Option.getOrThrowWit
 
 /** Any observation, with the parts that `anyObservation` does not draw. */
 const drawn = (draw: () => number) => {
-  const { now, seen } = anyObservation(draw)
+  const { now, seen } = draw() < 0.3 ? anyFleet(draw) : anyObservation(draw)
   const firstReadings = new Map(draw() < 0.5 ? [] : [[now + 1_000, Math.floor(draw() * now)]])
   const options = draw() < 0.3 && seen.run.revision !== null ? [optionOn("h100", { freeSlots: Math.floor(draw() * 2) }, 2), optionOn("h200")] : []
   const failure = draw() < 0.5 ? null : { code: "weights_missing" as const, text: "No folder." }

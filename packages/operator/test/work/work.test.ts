@@ -247,7 +247,7 @@ describe("comparing a restarted engine", () => {
         )
       ])
     )
-    return [Result.isSuccess(result), verdicts.get(run.engineRun)?.outcome]
+    return [Result.isSuccess(result), verdicts.get(pod.name)?.outcome]
   })
 
   it.effect("is decided by its fingerprints if the hub is unreachable at the last attempt", () =>
@@ -321,6 +321,7 @@ describe("check suites", () => {
         hostClasses: [],
         pods: [],
         node: undefined,
+        otherNodes: new Map(),
         copiesInUse: null,
         merged: "none" as const,
         mergedAnswers: new Map(),

@@ -1,4 +1,5 @@
 import { decisions } from "./0059_decisions.ts"
+import { replicas } from "./0060_replicas.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -27,5 +28,6 @@ export const migrations = {
   "0056_quiet_spend_sums": quietSpendSums,
   "0057_placement": placement,
   "0058_spend_sum_order": spendSumOrder,
-  "0059_decisions": decisions
+  "0059_decisions": decisions,
+  "0060_replicas": replicas
 }

@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import type { ActorKind, Ids, ModelId, OrgId, UserId } from "@seatrial/domain"
+import { type ActorKind, type Ids, type ModelId, ModelScaling, type OrgId, type UserId } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import { writeAudit } from "../audit.ts"
@@ -47,7 +47,7 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
     return model.value
   })
 
-  /** Runs one change of an activated model: its statements, its audit event and the notifications. */
+  /** Runs one change of a model: its statements, its audit event and the notifications. */
   const change = Effect.fnUntraced(function* (
     actor: ModelActor,
     input: {
@@ -69,6 +69,38 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
   })
 
   return { locked, change }
+}
+
+/** Reads how many engines serve the model. */
+export const readReplicas = (sql: PgClient.PgClient) => {
+  const find = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
+    Result: ModelScaling,
+    execute: ({ id, orgId }) => sql`SELECT replicas FROM models WHERE org_id = ${orgId} AND id = ${id} AND deleted_at IS NULL`
+  })
+  return Effect.fnUntraced(function* (orgId: OrgId, id: ModelId) {
+    const scaling = yield* Effect.orDie(find({ orgId, id }))
+    if (Option.isNone(scaling)) return yield* new ModelNotFound()
+    return scaling.value
+  })
+}
+
+/** Changes how many engines serve the model. Changes nothing if the model already has that number. */
+export const makeSetReplicas = (sql: PgClient.PgClient, { change, locked }: ReturnType<typeof changeModel>) => {
+  const read = readReplicas(sql)
+  return Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, after: ModelScaling) {
+    const model = yield* locked(orgId, id)
+    const before = yield* read(orgId, id)
+    if (before.replicas === after.replicas) return
+    yield* change(actor, {
+      orgId,
+      model,
+      action: "updated",
+      before,
+      after,
+      statements: (at) => [sql`UPDATE models SET replicas = ${after.replicas}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`]
+    })
+  })
 }
 
 /** Changes whether the model serves. Changes nothing if the model is already in that state. */

@@ -120,6 +120,8 @@ export interface Run {
   readonly activeRevisionId: RevisionId | null
   readonly modelDeleted: boolean
   readonly modelDisabled: boolean
+  /** How many engines serve the model. Absent in records of earlier versions: one. */
+  readonly replicas?: number
   /** The run whose engine serves the revision: this run, or the earlier run whose verified revision it reuses. */
   readonly engineRun: DeploymentId
   /** Other unfinished runs of the same revision. */

@@ -3,10 +3,13 @@ import type { Reservation, Run } from "@seatrial/store"
 import { Effect } from "effect"
 import { maxQueueWakeUps } from "../../limits.ts"
 import type { ClassOption, Observation } from "../../observation/Observation.ts"
+import type { Growth } from "../../observation/ObservedEngine.ts"
 import type { PodClass } from "../../resources/PodClass.ts"
 import { type ClassView, viewClass } from "./classView.ts"
 import { fittingClasses } from "./fittingClasses.ts"
+import { makeFleets } from "./fleets.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
+import { type GrowthQuestion, growthOf } from "./growth.ts"
 import { isBefore, makePoolNotes, type NotedChoice, noteOf, type PoolNote, type PoolNotes } from "./poolNotes.ts"
 
 /** The input for a run's place. `classes`: the host classes on which models can be deployed. */
@@ -64,6 +67,7 @@ const firstQueued = (notes: PoolNotes): ReadonlyArray<DeploymentId> => {
 export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   const notes = makePoolNotes(ledger)
   const fits = makeFits()
+  const fleets = makeFleets()
   const remove = (id: DeploymentId): boolean => {
     fits.remove(id)
     return notes.remove(id)
@@ -82,6 +86,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
      * queue.
      */
     note: (run: Run, phase: Phase, isIdle = false, choice: NotedChoice = {}): boolean => {
+      fleets.note(run.id, choice.fleet ?? null)
       const note = noteOf(run, phase, isIdle, choice)
       if (note === null) return remove(run.id)
       const before = notes.get(run.id)?.state
@@ -89,8 +94,12 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       notes.set(note)
       return note.state === "waiting" && before === "queued"
     },
-    remembers: (id: DeploymentId): boolean => notes.get(id) !== undefined || fits.has(id),
-    forget: (id: DeploymentId): Effect.Effect<void> => Effect.sync(() => void remove(id)),
+    remembers: (id: DeploymentId): boolean => notes.get(id) !== undefined || fits.has(id) || fleets.has(id),
+    forget: (id: DeploymentId): Effect.Effect<void> =>
+      Effect.sync(() => {
+        remove(id)
+        fleets.note(id, null)
+      }),
     view: (question: PoolQuestion): PoolView => {
       const { podClass, run } = question
       const options = (question.options ?? []).map((option) => ({ ...option, ...viewClass(ledger, notes, question, option.podClass) }))
@@ -99,7 +108,13 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       const waits = run.phase === "queued" && own.length > 0 && ![view, ...options].some(hasRoom)
       return { ...noView, ...view, options, roomOn: waits ? roomOnOf(question, own) : null }
     },
-    queued: (): ReadonlyArray<DeploymentId> => firstQueued(notes),
+    /** The engines that a serving run may have above its first. */
+    growth: (question: GrowthQuestion): Growth => growthOf(ledger, notes, question, fleets.yieldingGpus(question.run.id)),
+    isQueued: (id: DeploymentId): boolean => notes.get(id)?.state === "queued",
+    /** Models whose engines above the first a queued run may get. */
+    yielders: fleets.yielders,
+    /** Runs that may continue when GPUs are freed or taken, and then models that lack engines. */
+    queued: (): ReadonlyArray<DeploymentId> => [...firstQueued(notes), ...fleets.growing()],
     /** Runs that wait for this one to end. */
     behind: (id: DeploymentId): ReadonlyArray<DeploymentId> =>
       [...notes.waiting()].filter(({ olderRun, state }) => state === "waiting" && olderRun === id).map((other) => other.id)

@@ -14,6 +14,8 @@ interface ClassQuestion {
   /** All host classes. */
   readonly classes: ReadonlyArray<PodClass>
   readonly reservations: ReadonlyArray<Reservation>
+  /** The pod whose GPUs do not count; absent: the one of the run's first engine. */
+  readonly own?: string
 }
 
 /** The runs that wait for the class and go before this one, and the GPUs for which the organization waits already. */
@@ -30,9 +32,8 @@ const countWaiting = (notes: PoolNotes, run: Run, hostClass: string) => {
   return { older, requestedGpus }
 }
 
-/** GPUs of visible pods and of granted runs without a visible pod (`pending`). The run's own do not count. */
-const makeUses = (ledger: GpuLedger, run: Run, pending: ReadonlyArray<PoolNote>) => {
-  const own = enginePodName(run.engineRun)
+/** GPUs of visible pods and of granted runs without a visible pod (`pending`). Those of the pod `own` do not count. */
+const makeUses = (ledger: GpuLedger, own: string, pending: ReadonlyArray<PoolNote>) => {
   const claimedOn = (hostClass: string, organization?: string): number =>
     pending.reduce(
       (sum, claim) => sum + (claim.hostClasses[0] === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0),
@@ -76,11 +77,10 @@ export const viewClass = (
   question: ClassQuestion,
   podClass: PodClass
 ): ClassView & Pick<Observation, "organizationGpus"> => {
-  const { classes, reservations, run } = question
+  const { classes, reservations, run, own = enginePodName(run.engineRun) } = question
   const { gpu_count, name } = podClass.hostClass
-  const own = enginePodName(run.engineRun)
   const pending = notes.pending(run)
-  const uses = makeUses(ledger, run, pending)
+  const uses = makeUses(ledger, own, pending)
   const { older, requestedGpus } = countWaiting(notes, run, name)
   const neighbors = countNeighbors(ledger, podClass, question, uses)
   const claimed = pending.filter((claim) => claim.hostClasses[0] === name).length

@@ -29,10 +29,10 @@ export const hasCountedRoom = (pod: WatchedPod, podClass: PodClass, nodes: Reado
   const placed = requestsByNode(pods)
   return nodes.some((node) => {
     if (!accepts(podClass, node)) return false
-    const others = (placed.get(node.metadata.name) ?? []).map(requestsOf)
+    const placedRequests = (placed.get(node.metadata.name) ?? []).map(requestsOf)
     return [...wanted].every(
       ([resource, amount]) =>
-        amount + others.reduce((sum, requests) => sum + (requests.get(resource) ?? 0), 0) <= quantity(node.status?.allocatable?.[resource])
+        amount + placedRequests.reduce((sum, requests) => sum + (requests.get(resource) ?? 0), 0) <= quantity(node.status?.allocatable?.[resource])
     )
   })
 }

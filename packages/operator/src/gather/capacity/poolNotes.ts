@@ -1,11 +1,14 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Run, ServingPlan } from "@seatrial/store"
 import { enginePodName } from "../../resources/objectNames.ts"
+import type { FleetNote } from "./fleets.ts"
 import type { GpuLedger } from "./GpuLedger.ts"
 
 /** The memory of a run that waits for GPUs or has some. */
 export interface PoolNote {
   readonly id: DeploymentId
+  /** The names of the pods of its engines. Each has `gpus`. */
+  readonly pods: ReadonlyArray<string>
   /** The run that owns its engine's pod. */
   readonly engineRun: DeploymentId
   readonly organization: string
@@ -29,6 +32,10 @@ export interface NotedChoice {
   readonly isUnfunded?: boolean
   /** Whether the cluster refuses its pod, so that it gives its claim back. */
   readonly isRefused?: boolean
+  /** Set if it has or lacks engines above the first. */
+  readonly fleet?: FleetNote | null
+  /** The engines above the first that it has or was granted, by ordinal. */
+  readonly otherEngines?: ReadonlyArray<number>
   readonly open?: { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null
 }
 
@@ -48,14 +55,15 @@ const stateIn = (run: Run, phase: Phase, isIdle: boolean, { isRefused = false, i
 
 /** The note of the run in that phase; null if it neither waits for GPUs nor has some. */
 export const noteOf = (run: Run, phase: Phase, isIdle: boolean, choice: NotedChoice): PoolNote | null => {
-  const { open = null, plan } = choice
+  const { open = null, otherEngines = [], plan } = choice
   const state = stateIn(run, phase, isIdle, choice)
   if (state === null || run.revision === null) return null
   const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
   const { estimate, settings } = plan ?? revision
   const queues = state === "claimed" ? null : open
   const hostClasses = queues === null || queues.classes.length === 0 ? [settings.host_class] : queues.classes
-  return { id, engineRun, organization: orgSlug, hostClasses, gpus: queues?.gpus ?? estimate.gpu_count, createdAt, state, olderRun, replacedBy }
+  const pods = [0, ...otherEngines].map((ordinal) => enginePodName(engineRun, ordinal))
+  return { id, pods, engineRun, organization: orgSlug, hostClasses, gpus: queues?.gpus ?? estimate.gpu_count, createdAt, state, olderRun, replacedBy }
 }
 
 /** Whether one run goes before the other: the older one first. */
@@ -75,18 +83,21 @@ const makeClaims = (ledger: GpuLedger) => {
     pendingPods,
     of: (pod: string): Iterable<PoolNote> => claims.get(pod)?.values() ?? [],
     add: (note: PoolNote): void => {
-      const pod = enginePodName(note.engineRun)
-      const sharing = claims.get(pod)
-      if (sharing === undefined) claims.set(pod, new Map([[note.id, note]]))
-      else sharing.set(note.id, note)
-      if (!ledger.hasPod(pod)) pendingPods.add(pod)
+      for (const pod of note.pods) {
+        const sharing = claims.get(pod)
+        if (sharing === undefined) claims.set(pod, new Map([[note.id, note]]))
+        else sharing.set(note.id, note)
+        if (!ledger.hasPod(pod)) pendingPods.add(pod)
+      }
     },
-    remove: ({ engineRun, id }: PoolNote): void => {
-      const pod = enginePodName(engineRun)
-      const sharing = claims.get(pod)
-      if (sharing?.delete(id) !== true || sharing.size > 0) return
-      claims.delete(pod)
-      pendingPods.delete(pod)
+    /** Gives up the note's claim to these pods. */
+    remove: ({ id }: PoolNote, pods: ReadonlyArray<string>): void => {
+      for (const pod of pods) {
+        const sharing = claims.get(pod)
+        if (sharing?.delete(id) !== true || sharing.size > 0) continue
+        claims.delete(pod)
+        pendingPods.delete(pod)
+      }
     }
   }
 }
@@ -104,7 +115,7 @@ export const makePoolNotes = (ledger: GpuLedger) => {
     if (known === undefined) return false
     notes.delete(id)
     waiting.delete(id)
-    claims.remove(known)
+    claims.remove(known, known.pods)
     return true
   }
   /** Whether the run holds GPUs that a run was granted. The replacement holds them until the run gets them back. */
@@ -119,6 +130,11 @@ export const makePoolNotes = (ledger: GpuLedger) => {
       const known = notes.get(note.id)
       // An unchanged note keeps its position among the runs that share its engine.
       if (known?.state !== note.state || known.engineRun !== note.engineRun) remove(note.id)
+      else
+        claims.remove(
+          known,
+          known.pods.filter((pod) => !note.pods.includes(pod))
+        )
       notes.set(note.id, note)
       if (note.state === "claimed") claims.add(note)
       else waiting.set(note.id, note)

@@ -1,0 +1,135 @@
+import { startsDiffer } from "@seatrial/domain"
+import type { Endpoint } from "@seatrial/store"
+import { placeInterval } from "../limits.ts"
+import { enginesOf } from "../observation/engines.ts"
+import type { Observation } from "../observation/Observation.ts"
+import { Action, act, by, type Decision, type NamedDecision, wait } from "./Decision.ts"
+import { draining } from "./draining.ts"
+import { held } from "./held.ts"
+import { onEngine } from "./onEngine.ts"
+import { hasPod } from "./Rule.ts"
+import { endpointOf, isUp } from "./traffic.ts"
+import { withdrawn } from "./withdraw.ts"
+
+/** One engine of the fleet. `alone`: the observation as if it were the only one. */
+interface Member {
+  readonly ordinal: number
+  readonly alone: Observation
+}
+
+interface DecidedMember extends Member {
+  readonly decision: Decision
+}
+
+/** Whether gateways route to the engine, and its node reports it ready. */
+export const isGood = ({ alone }: Pick<Member, "alone">): boolean => hasPod(alone) && isUp(alone.pod) && endpointOf(alone) !== undefined
+
+/** The endpoints of the engine after its decision. */
+const endpointsAfter = ({ alone, decision }: DecidedMember): ReadonlyArray<Endpoint> =>
+  decision.actions.findLast((action) => action._tag === "Publish")?.endpoints ?? alone.run.endpoints.map(({ pod, url }) => ({ pod, url }))
+
+/** Whether the engine serves and, by itself, would go on. */
+const servesOn = (member: DecidedMember): boolean => isGood(member) && endpointsAfter(member).length > 0
+
+const desiredOf = ({ run }: Observation): number => run.replicas ?? 1
+
+/**
+ * The engines that give their GPUs back: those above the wanted number, and the highest ones if queued runs need their
+ * GPUs. As many engines as serve now, up to the wanted number, go on until others serve; for a queued run, one does.
+ */
+const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>): ReadonlySet<number> => {
+  const { yields } = observation.growth
+  const placed = members.filter(({ alone, ordinal }) => ordinal > 0 && alone.pod !== null)
+  const surplus = placed.filter(({ ordinal }) => ordinal >= desiredOf(observation))
+  const yielding = placed.slice(Math.max(0, placed.length - yields)).filter((member) => !surplus.includes(member))
+  const leaving = [...surplus, ...yielding]
+  const good = members.filter(servesOn)
+  const goodLeavers = leaving.filter(servesOn).toSorted((one, other) => one.ordinal - other.ordinal)
+  const needed = Math.min(yields > 0 ? 1 : desiredOf(observation), good.length)
+  const reprieved = goodLeavers.slice(0, Math.max(0, needed - (good.length - goodLeavers.length)))
+  return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
+}
+
+const limits = {
+  first: "its first engine",
+  gpus: "free GPUs",
+  queue: "the deployments in the queue, which go first",
+  organization: "room under the organization's GPU limit",
+  funds: "its organization's funds"
+} as const
+
+/** An engine above the first that does not exist. `isGranted`: whether there is room for it. */
+const absent = ({ alone }: Member, { growth }: Observation, isGranted: boolean, now: number): Decision => {
+  if (isGranted) return withdrawn(alone, by("createPod", act("Seatrial starts another engine.", Action.EnsurePod({}))))
+  const message = `Another engine waits for ${limits[growth.limit ?? "gpus"]}.`
+  return withdrawn(alone, by("noRoom", wait(message, now + placeInterval)))
+}
+
+/** Decides about each engine as if it were the only one. */
+const decideMembers = (observation: Observation, members: ReadonlyArray<Member>, now: number): ReadonlyArray<DecidedMember> => {
+  let room = observation.growth.room
+  const decided = members.map((member): DecidedMember => {
+    const isAbsent = member.ordinal > 0 && member.alone.pod === null
+    return { ...member, decision: isAbsent ? absent(member, observation, room-- > 0, now) : held(member.alone, now) }
+  })
+  const leaving = leavers(observation, decided)
+  return decided.map((member) =>
+    leaving.has(member.ordinal) ? { ...member, decision: by("scaleDown", draining(member.alone, now, "The engine's GPUs are free.")) } : member
+  )
+}
+
+/** A start that differs takes the model out of service only if no other engine has traffic. */
+const softened = (action: Action, othersServe: boolean): Action =>
+  action._tag === "NoteNodeFault" && action.code === startsDiffer && othersServe ? Action.NoteNodeFault({ code: "fingerprints_differ" }) : action
+
+/** The actions of all engines but for their endpoints, each once. The image is recorded once. */
+const otherActions = (members: ReadonlyArray<DecidedMember>): ReadonlyArray<Action> => {
+  const actions = members.flatMap((member) => {
+    const othersServe = members.some((other) => other !== member && isGood(other))
+    const own = member.decision.actions.filter(({ _tag }) => _tag !== "Publish").map((action) => softened(action, othersServe))
+    return onEngine(member.ordinal, own)
+  })
+  const keys = actions.map((action) => (action._tag === "RecordEngineImage" ? action._tag : JSON.stringify(action)))
+  return actions.filter((_, index) => keys.indexOf(keys[index] ?? "") === index)
+}
+
+/** The engine whose work runs: if some has begun, that engine goes on. */
+const workerOf = (members: ReadonlyArray<DecidedMember>): DecidedMember | undefined => {
+  const wanting = members.filter(({ decision }) => decision.work !== null)
+  return wanting.find(({ alone: { sameStart, work }, decision }) => sameStart && work.running === decision.work) ?? wanting[0]
+}
+
+/** The decisions about all engines as one. Its message describes the first engine that does not serve. */
+const merge = (observation: Observation, first: DecidedMember, members: ReadonlyArray<DecidedMember>): NamedDecision => {
+  const isPublishing = members.some(({ decision }) => decision.actions.some(({ _tag }) => _tag === "Publish"))
+  const publication = isPublishing ? [Action.Publish({ endpoints: members.flatMap(endpointsAfter) })] : []
+  const worker = workerOf(members)
+  const desired = desiredOf(observation)
+  const wanted = members.filter(({ ordinal }) => ordinal < desired)
+  const worst = wanted.find((member) => !isGood(member)) ?? members.find(({ ordinal }) => ordinal >= desired) ?? first
+  const count = ` ${wanted.filter(isGood).length} of ${desired} ${desired === 1 ? "engine serves" : "engines serve"}.`
+  const { message, publicMessage, rule } = worst.decision
+  const times = members.flatMap(({ decision }) => decision.requeueAt ?? [])
+  return by("fleet", {
+    actions: [...publication, ...otherActions(members)],
+    work: worker?.decision.work ?? null,
+    ...(worker === undefined || worker.ordinal === 0 ? {} : { ordinal: worker.ordinal }),
+    message: message + count,
+    ...(publicMessage === undefined ? {} : { publicMessage: publicMessage + count }),
+    requeueAt: times.length === 0 ? null : Math.min(...times),
+    ...(rule === undefined ? {} : { rule })
+  })
+}
+
+/** All engines of the serving revision. With one engine, this is the decision about that engine. */
+export const fleet = (observation: Observation, now: number): Decision => {
+  if (observation.engines.length === 0) return held(observation, now)
+  const [first, ...others] = decideMembers(observation, enginesOf(observation), now)
+  return first === undefined ? held(observation, now) : merge(observation, first, [first, ...others])
+}
+
+/** The engine that shows the state of the model: one with traffic, or else the first. */
+export const shownEngine = (observation: Observation): Observation => {
+  const engines = enginesOf(observation)
+  return (engines.find((engine) => isGood(engine) && engine.alone.run.endpoints.some(({ reachable }) => reachable)) ?? engines[0])?.alone ?? observation
+}

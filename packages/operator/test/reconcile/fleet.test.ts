@@ -1,0 +1,114 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { TestClock } from "effect/testing"
+import { enginePodName } from "../../src/resources/objectNames.ts"
+import { otherDeployment, report, run } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+type Stage = ReturnType<typeof makeStage>
+
+const [first, second] = [enginePodName(run.id), enginePodName(run.id, 1)]
+const messageOf = (stage: Stage) => stage.mirrored()?.message
+const published = (stage: Stage) => stage.row().endpoints.map(({ pod }) => pod)
+const uidOf = (stage: Stage, name: string) => {
+  const metadata = Option.getOrUndefined(stage.kube.find("Pod", name))?.metadata
+  return Predicate.isObject(metadata) ? metadata.uid : undefined
+}
+const minAvailable = (stage: Stage) => {
+  const spec = Option.getOrUndefined(stage.kube.find("PodDisruptionBudget", stage.kube.names("PodDisruptionBudget")[0] ?? ""))?.spec
+  return Predicate.isObject(spec) ? spec.minAvailable : undefined
+}
+/** A model with recorded fingerprints that is to serve with two engines, on a node of that many GPUs. */
+const stageOf = (gpus: number) => {
+  const stage = makeStage()
+  stage.setReport(() => ({ ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }))
+  stage.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": String(gpus) }, conditions: [{ type: "Ready", status: "True" }] } })
+  return stage
+}
+const scale = (stage: Stage, replicas: number) => stage.change((row) => ({ ...row, replicas }))
+const both = (stage: Stage) => () => messageOf(stage) === "Serves. 2 of 2 engines serve."
+
+describe("a model that is scaled to two engines", () => {
+  it.effect("gets a second one, which is compared before it has traffic, and a budget that lets one be evicted", () => {
+    const stage = stageOf(2)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        const compared = stage.worked.filter((work) => work.startsWith("boot")).length
+        scale(stage, 2)
+        yield* stage.until(both(stage))
+        assert.deepStrictEqual(published(stage), [first, second])
+        assert.strictEqual(stage.worked.filter((work) => work.startsWith("boot")).length, compared + 1)
+        assert.strictEqual(minAvailable(stage), 1)
+      })
+    )
+  })
+
+  it.effect("keeps serving with one while the other is lost, replaced and compared again", () => {
+    const stage = stageOf(2)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        scale(stage, 2)
+        yield* stage.until(both(stage))
+        for (const name of [first, second]) {
+          const uid = uidOf(stage, name)
+          const writes = stage.published.length
+          stage.kube.drop("Pod", name)
+          // Without the lost one, and then with both.
+          yield* stage.until(() => stage.published.slice(writes).join() === "1,2")
+          yield* stage.until(both(stage))
+          assert.notStrictEqual(uidOf(stage, name), uid)
+        }
+      })
+    )
+  })
+
+  it.effect("waits for GPUs without asking the cluster for any, and gets them when a node has some", () => {
+    const stage = stageOf(1)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        scale(stage, 2)
+        yield* stage.until(() => messageOf(stage) === "Another engine waits for free GPUs. 1 of 2 engines serve.")
+        assert.deepStrictEqual(stage.kube.names("Pod"), [first])
+        stage.kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
+        yield* stage.until(both(stage))
+      })
+    )
+  })
+
+  it.effect("goes back to one: the second is withdrawn first, and deleted when its requests have ended", () => {
+    const stage = stageOf(2)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        scale(stage, 2)
+        yield* stage.until(both(stage))
+        const uid = uidOf(stage, first)
+        scale(stage, 1)
+        yield* stage.until(() => published(stage).join() === first)
+        assert.deepStrictEqual(stage.kube.names("Pod"), [first, second])
+        // The stage has no engines that report requests, so the longest drain passes.
+        while (stage.kube.names("Pod").length > 1) yield* TestClock.adjust("1 minute")
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        assert.strictEqual(uidOf(stage, first), uid)
+      })
+    )
+  })
+
+  it.effect("gives the second one to another model that waits for its GPU", () => {
+    const stage = stageOf(2)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        scale(stage, 2)
+        yield* stage.until(both(stage))
+        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, model: "acme/other" })
+        yield* stage.until(() => published(stage).join() === first)
+        while (!stage.kube.names("Pod").includes(enginePodName(otherDeployment))) yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(stage.kube.names("Pod").toSorted(), [first, enginePodName(otherDeployment)].toSorted())
+      })
+    )
+  })
+})

@@ -1,0 +1,101 @@
+import { readFileSync } from "node:fs"
+import { assert, it } from "@effect/vitest"
+import { ModelScaling } from "@seatrial/domain"
+import { engineWire } from "@seatrial/engines"
+import { type KubeClient, Pod } from "@seatrial/kube"
+import { deploymentLabel } from "@seatrial/operator"
+import { gauge } from "@seatrial/trial"
+import { Effect, Fiber, Schema } from "effect"
+import { bodyOf, type Caller } from "../Caller.ts"
+import { runCommand } from "../ChildProgram.ts"
+import { ask, wholeOf } from "../chat.ts"
+import { patiently } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { processesOf } from "../processesOf.ts"
+import { Served } from "../Served.ts"
+
+const namespace = "seatrial"
+
+/** The ready engines of a deployment, by the names of their pods. */
+const readyEngines = (kube: KubeClient["Service"], id: string) =>
+  Effect.map(patiently(kube.list(Pod, { namespace, labelSelector: `${deploymentLabel}=${id},seatrial.dev/role=engine` })), (pods) =>
+    pods
+      .filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.containerStatuses?.[0]?.ready === true)
+      .toSorted((one, other) => one.metadata.name.localeCompare(other.metadata.name))
+  )
+
+/** Tokens that the engine has generated since its start. */
+const tokensOf = (pod: Pod) =>
+  Effect.promise(async () => {
+    const response = await fetch(`http://${pod.status?.podIP}:${pod.spec?.containers[0]?.ports?.[0]?.containerPort}/metrics`)
+    return gauge(await response.text(), engineWire("reference").trialMetrics.generatedTokens) ?? 0
+  })
+
+/** Kills the process of a pod's engine. Its container starts again in its pod. */
+const killEngine = ({ metadata: { uid = "none" } }: Pod) =>
+  Effect.sync(() => {
+    const engines = processesOf(uid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("seatrial-reference-engine"))
+    assert.strictEqual(engines.length, 1)
+    for (const pid of engines) process.kill(pid, "SIGKILL")
+  })
+
+/** Four clients that call a model with different prompts until the result is run, which returns the number of answers. A client dies on the first error. */
+const keepCalling = Effect.fnUntraced(function* (caller: Caller, model: string) {
+  let [count, isOver] = [0, false]
+  const client = Effect.gen(function* () {
+    while (!isOver) {
+      wholeOf(yield* ask(caller, model, { messages: [{ role: "user", content: `Question ${++count}: what does a sea trial show?` }] }))
+      yield* Effect.sleep("50 millis")
+    }
+  })
+  const clients = yield* Effect.forkScoped(Effect.all([client, client, client, client], { concurrency: "unbounded", discard: true }))
+  return Effect.suspend(() => {
+    isOver = true
+    return Effect.as(Fiber.join(clients), count)
+  })
+})
+
+it.live(
+  "a model with two engines serves with both; one that is killed or deleted is replaced and compared without a failed request; then it serves with one",
+  () =>
+    Effect.gen(function* () {
+      const { caller, folder, kube, model, operation } = yield* Served
+      const path = `/v1/models/${operation.model_id}/scaling`
+      const scaled = yield* caller.call("PUT", path, { replicas: 2 })
+      assert.deepStrictEqual([scaled.status, bodyOf(ModelScaling, scaled)], [200, { replicas: 2 }])
+      const Progress = Schema.Struct({ message: Schema.String })
+      const message = Effect.map(caller.call("GET", `/v1/deployments/${operation.id}/progress`), (answer) => bodyOf(Progress, answer).message)
+      const bothServe = eventually("both engines serve", message, (text) => text === "Serves. 2 of 2 engines serve.")
+      yield* bothServe
+      const stop = yield* keepCalling(caller, model)
+      const engines = readyEngines(kube, operation.id)
+      const both = yield* engines
+      const generated = Effect.flatMap(engines, (pods) => Effect.forEach(pods, tokensOf))
+      const before = yield* generated
+      yield* eventually(
+        "both engines generate tokens",
+        generated,
+        (now) => now.length === 2 && now.every((tokens, index) => tokens > (before[index] ?? 0) + 100)
+      )
+
+      const [first, second] = both
+      assert.isDefined(first)
+      assert.isDefined(second)
+      yield* killEngine(second)
+      yield* eventually("its traffic goes to the other one", message, (text) => text.endsWith("1 of 2 engines serve."))
+      yield* bothServe
+      yield* patiently(kube.remove(Pod, first.metadata.name, namespace, { gracePeriodSeconds: 0 }))
+      yield* eventually(
+        "a new first engine is ready",
+        engines,
+        (pods) => pods.length === 2 && pods.every(({ metadata }) => metadata.uid !== first.metadata.uid)
+      )
+      yield* bothServe
+
+      yield* runCommand(["scale", model, "--replicas", "1"], { SEATRIAL_STATE: folder })
+      yield* eventually("one engine is left", engines, (pods) => pods.length === 1 && pods[0]?.metadata.name === first.metadata.name)
+      yield* eventually("the model serves with it", message, (text) => text === "Serves.")
+      assert.isAbove(yield* stop, 100)
+    }).pipe(Effect.provide(Served.layer), Effect.scoped),
+  600_000
+)
