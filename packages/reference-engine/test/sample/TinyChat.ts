@@ -117,8 +117,20 @@ const tokenizerFile = (vocabulary: ReadonlyMap<string, number>, merges: Readonly
   }
 })
 
-/** The files of a complete chat model repository, by name. The same options give the same bytes on every machine. */
+const made = new Map<string, ReadonlyMap<string, Uint8Array>>()
+
+/**
+ * The files of a complete chat model repository, by name. The same options give the same bytes on every machine. Do not
+ * change the bytes: a process computes each model once.
+ */
 export const makeTinyChat = ({ seed, variant = "first" }: TinyChatOptions): ReadonlyMap<string, Uint8Array> => {
+  const key = `${seed} ${variant}`
+  const files = made.get(key) ?? computeTinyChat(seed, variant)
+  made.set(key, files)
+  return files
+}
+
+const computeTinyChat = (seed: number, variant: NonNullable<TinyChatOptions["variant"]>): ReadonlyMap<string, Uint8Array> => {
   const merges = learnMerges(corpus, tinyShape.vocabulary - byteCharacters.length - special.length)
   const pieces = [...byteCharacters, ...merges.map(([left, right]) => left + right)]
   const vocabulary = new Map(pieces.map((piece, id) => [piece, id]))
