@@ -8,7 +8,7 @@ import { gauge } from "@seatrial/trial"
 import { Effect, Fiber, Schema } from "effect"
 import { bodyOf, type Caller } from "../Caller.ts"
 import { runCommand } from "../ChildProgram.ts"
-import { ask, wholeOf } from "../chat.ts"
+import { ask, requestIdOf } from "../chat.ts"
 import { patiently } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
 import { processesOf } from "../processesOf.ts"
@@ -44,7 +44,9 @@ const keepCalling = Effect.fnUntraced(function* (caller: Caller, model: string) 
   let [count, isOver] = [0, false]
   const client = Effect.gen(function* () {
     while (!isOver) {
-      wholeOf(yield* ask(caller, model, { messages: [{ role: "user", content: `Question ${++count}: what does a sea trial show?` }] }))
+      const answer = yield* ask(caller, model, { messages: [{ role: "user", content: `Question ${++count}: what does a sea trial show?` }] })
+      // The record says why.
+      if (answer.status !== 200) throw new Error(`call ${count}: ${(yield* caller.call("GET", `/v1/requests/${requestIdOf(answer)}`)).text}`)
       yield* Effect.sleep("50 millis")
     }
   })
@@ -84,7 +86,8 @@ it.live(
       yield* killEngine(second)
       yield* eventually("its traffic goes to the other one", message, (text) => text.endsWith("1 of 2 engines serve."))
       yield* bothServe
-      yield* patiently(kube.remove(Pod, first.metadata.name, namespace, { gracePeriodSeconds: 0 }))
+      // As a drain does: the engine finishes its requests before it ends.
+      yield* patiently(kube.remove(Pod, first.metadata.name, namespace))
       yield* eventually(
         "a new first engine is ready",
         engines,
