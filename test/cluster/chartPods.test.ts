@@ -34,6 +34,18 @@ describe("with values for its pods the chart", () => {
     assert.isTrue(Array.isArray(spread("server")))
   })
 
+  it("spreads pods over nodes in a cluster without zones too: zones are a preference of their own, which an own podAntiAffinity replaces", () => {
+    const own = { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: { topologyKey: "rack" } }] } }
+    const { read } = render({ gateway: { affinity: own }, server: { topologySpreadConstraints: [] } })
+    const of = (program: string, ...path: ReadonlyArray<string>) => read(`Deployment/seatrial-${program}`, "spec", "template", "spec", ...path)
+    const preferred = ["affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"]
+    for (const program of programs) assert.deepInclude(of(program, "topologySpreadConstraints", "0"), { topologyKey: "kubernetes.io/hostname", maxSkew: 1 })
+    for (const program of programs) assert.isUndefined(of(program, "topologySpreadConstraints", "1"))
+    assert.strictEqual(of("server", ...preferred, "0", "podAffinityTerm", "topologyKey"), "topology.kubernetes.io/zone")
+    assert.deepStrictEqual(of("gateway", "affinity"), own)
+    assert.isUndefined(render({ topologySpread: { enabled: false } }).read("Deployment/seatrial-server", "spec", "template", "spec", "affinity"))
+  })
+
   it("gives every pod of the release hostAliases and its DNS settings", () => {
     const settings = { hostAliases: [{ ip: "10.0.0.5", hostnames: ["hub.internal"] }], dnsPolicy: "None", dnsConfig: { nameservers: ["10.0.0.53"] } }
     const { kinds, read } = render({ ...settings, postgres: { embedded: { enabled: true } } })

@@ -147,6 +147,7 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ],
   ["server.extraEnv[0].name=SERVER_HOST,server.extraEnv[0].value=x", /'\/server\/extraEnv\/0': missing property 'valueFrom'/],
   ["gateway.spool.volume.emptyDir.medium=Memory,gateway.spool.volume.hostPath.path=/x", /'\/gateway\/spool\/volume': maxProperties: got 2, want 1/],
+  ["gateway.autoscaling.enabled=true,gateway.autoscaling.minReplicas=5,gateway.autoscaling.maxReplicas=2", /maxReplicas must be at least minReplicas/],
   ["gateway.autoscaling.cpuPercent=0", /'\/gateway\/autoscaling\/cpuPercent': minimum: got 0, want 1/],
   ["ingress.enabled=true", /ingress\.host must be set if ingress\.enabled is true/],
   ["httpRoute.enabled=true", /httpRoute\.parentRefs must name a Gateway/],

@@ -201,11 +201,15 @@ imagePullSecrets:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- range $field := list "nodeSelector" "affinity" "tolerations" }}
+{{- range $field := list "nodeSelector" "tolerations" }}
 {{- with get $own $field | default (get $values $field) }}
 {{ $field }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+{{- with merge (get $own "affinity" | default $values.affinity | deepCopy) (include "seatrial.zoneSpread" . | fromYaml) }}
+affinity:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $values.dnsPolicy }}
 dnsPolicy: {{ . }}
@@ -254,7 +258,26 @@ automountServiceAccountToken: false
 {{- end }}
 {{- end }}
 
-{{/* Spread over nodes and zones, for a Deployment's pods; called with (list . "server"). */}}
+{{/* Spread over zones, for a Deployment's pods. It is a preference apart from the spread over nodes: the scheduler leaves nodes without one of the
+     topology keys out of all constraints, and many clusters have no zones. An own podAntiAffinity replaces it. Called with (list . "server"). */}}
+{{- define "seatrial.zoneSpread" -}}
+{{- $root := index . 0 -}}
+{{- $own := get $root.Values (index . 1) | default dict -}}
+{{- $isDeployment := has (index . 1) (list "server" "gateway" "operator") -}}
+{{- if and $root.Values.topologySpread.enabled $isDeployment (not $own.topologySpreadConstraints) }}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: topology.kubernetes.io/zone
+        labelSelector:
+          matchLabels:
+            {{- include "seatrial.selector" . | nindent 12 }}
+        matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- end }}
+
+{{/* Spread over nodes, for a Deployment's pods; called with (list . "server"). */}}
 {{- define "seatrial.spread" -}}
 {{- $root := index . 0 -}}
 {{- $selector := include "seatrial.selector" . -}}
@@ -267,8 +290,7 @@ topologySpreadConstraints:
   {{- end }}
 {{- else if $root.Values.topologySpread.enabled }}
 topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-  - topologyKey: {{ . }}
+  - topologyKey: kubernetes.io/hostname
     maxSkew: 1
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
@@ -276,7 +298,6 @@ topologySpreadConstraints:
         {{- $selector | nindent 8 }}
     # Each revision separately; otherwise a roll-out would count the pods that it replaces.
     matchLabelKeys: [pod-template-hash]
-  {{- end }}
 {{- end }}
 {{- end }}
 

@@ -30,10 +30,8 @@ const outcomeOf = (work: Work, parsed: ParsedAnswer, readAt: number): Outcome | 
   const { admitted, progress } = work
   const { checked, routedRequest } = admitted
   const { finished, finishReason, usage } = parsed.answer
-  if (!finished) {
-    routedRequest.failed()
-    return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
-  }
+  // An engine that ends answers what it has. The caller has no part of it, so another engine may get the request.
+  if (!finished) return { retry: "lost", outcome: { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage } }
   routedRequest.answered()
   if (usage !== null && work.sentAt !== null) routedRequest.observePace(usage.output_tokens / checked.choices, readAt - work.sentAt)
   return {
@@ -64,8 +62,7 @@ export const makeReadAnswer = ({ abortedOutcome, config, incompleteOutcome, larg
     // The caller decides how large an answer becomes, for example with log probabilities. The engine did not fail.
     if (fault === "large") return yield* incompleteOutcome(work, engineFailed, "The answer exceeded 16 MiB")
     if (fault === "full") return yield* incompleteOutcome(work, full, "The gateway had no memory for the answer")
-    routedRequest.failed()
-    return failed(engineFailed, "The engine's answer broke off.", work.progress)
+    return { retry: "lost", outcome: failed(engineFailed, "The engine's answer broke off.", work.progress) } as const
   })
 
   /** The outcome of a large answer that no process parsed. The engine did not fail, and what it computed is metered. */

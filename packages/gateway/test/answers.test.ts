@@ -142,6 +142,23 @@ describe("another endpoint", () => {
     })
   )
 
+  const unfinished: ReadonlyArray<readonly [string, Script]> = [
+    ["breaks off", (call) => call.response.writeHead(200).write('{"id":', () => call.response.destroy())],
+    ["is not finished, because the engine ends", answers(wholeAnswer("a", "abort"))]
+  ]
+  for (const [promise, script] of unfinished) {
+    it.live(`gets the request if the answer of the first is not streamed and ${promise}`, () =>
+      Effect.gen(function* () {
+        let asked = 0
+        const once: Script = (call) => (asked++ === 0 ? script : answers(wholeAnswer("whole")))(call)
+        const { address, world } = yield* makeStage([(yield* makeEngine(once)).url, (yield* makeEngine(once)).url])
+        const received = yield* fetched(address, { body: chat })
+        assert.deepStrictEqual([received.status(), outcomes(world), asked], [200, ["Begin", "End 200"], 2])
+        assert.include(received.text(), "whole")
+      })
+    )
+  }
+
   const stays: ReadonlyArray<readonly [string, string, Script, number, string]> = [
     ["is not used for a third attempt", "two engines are full", answers("{}", 503), 2, "Refuse 503 model_overloaded"],
     ["never gets the request", "the first fails", answers("{}", 500), 1, "End 502 engine_failed"],

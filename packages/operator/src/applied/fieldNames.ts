@@ -10,8 +10,12 @@ const fields: Readonly<Record<string, string>> = {
   engine_flags: "spec.serving.engineFlags"
 }
 
-/** The field of an object for a parameter of the API, for example `serving.engine_flags.seed`. */
-export const fieldPath = (param: string): string => {
+/**
+ * The field of an object for a parameter of the API, for example `serving.engine_flags.seed`. `listsClasses`: whether
+ * the object has a list of host classes, which is a field of its own.
+ */
+export const fieldPath = (param: string, listsClasses: boolean): string => {
+  if (param === "serving.host_class" && listsClasses) return "spec.serving.hostClasses"
   const path = param.replace(/^serving\./u, "")
   const [first = "", ...rest] = path.split(".")
   return Object.hasOwn(fields, path) ? (fields[path] ?? param) : [fields[first] ?? `spec.serving.${first}`, ...rest].join(".")

@@ -117,7 +117,7 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
   if (closed !== undefined) return `Models cannot be deployed on the host class ${closed.metadata.name}. ${classVerdict(closed).message}`
   const classes = openClasses(objects).map(({ hostClass }) => hostClass)
   const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
-  return problem === null ? null : `${fieldPath(problem.param)}: ${problem.message}`
+  return problem === null ? null : `${fieldPath(problem.param, resource.spec.serving?.hostClasses !== undefined)}: ${problem.message}`
 })
 
 /**

@@ -9,14 +9,18 @@ interface Verdict {
   readonly message: string
 }
 
-/** Whether the nodes of the class have the GPUs that it describes, by their labels. */
-export const hardwareVerdict = (object: WatchedHostClass, { leastMemory, sharing }: Hardware): Verdict => {
+/** Whether the nodes of the class have the GPUs that it describes. */
+export const hardwareVerdict = (object: WatchedHostClass, { leastMemory, mostGpus, sharing }: Hardware): Verdict => {
   const podClass = Option.getOrNull(toPodClass(object))
   if (podClass === null) return { status: "Unknown", reason: "NotAccepted", message: "The specification cannot be read." }
   const { gpu_count, gpu_memory_bytes } = podClass.hostClass
   if (gpu_count > 1 && sharing !== null) {
     const message = `The GPUs of the node ${sharing} are MIG slices or are shared. An engine of this class needs several whole GPUs, so the class does not use this node. Create a HostClass with gpuCount: 1 for the node, or exclude the node with nodeSelector.`
     return { status: "False", reason: "SharedGpus", message }
+  }
+  if (mostGpus !== null && gpu_count > mostGpus && !podClass.autoscaling) {
+    const message = `An engine of this class needs ${gpu_count} GPUs of one node, but no node of the class has more than ${mostGpus}. Set gpuCount to at most ${mostGpus}, or add a node.`
+    return { status: "False", reason: "TooFewGpus", message }
   }
   const label = memoryLabel(podClass.gpuResource)
   if (leastMemory === null)

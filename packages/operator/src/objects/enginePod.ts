@@ -194,26 +194,36 @@ const containerOf = (input: EnginePodInput, start: EngineContainer, weightsMount
   }
 }
 
-/**
- * The affinity of the class, and away from these nodes. That is a preference only: the scheduler does not wait for
- * it.
- */
-const affinityOf = ({ affinity }: PodClass, avoid: ReadonlyArray<string>) => {
-  const preference = { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "NotIn", values: [...avoid].sort() }] }
-  const preferred = [
-    ...(affinity.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []),
-    ...(avoid.length === 0 ? [] : [{ weight: 100, preference }])
-  ]
-  const all =
-    preferred.length === 0 ? affinity : { ...affinity, nodeAffinity: { ...affinity.nodeAffinity, preferredDuringSchedulingIgnoredDuringExecution: preferred } }
-  return Object.keys(all).length === 0 ? {} : { affinity: all }
+type Affinity = PodClass["affinity"]
+
+/** Prefers other nodes than these. */
+const avoiding = (affinity: Affinity, nodes: ReadonlyArray<string>): Affinity => {
+  if (nodes.length === 0) return affinity
+  const preference = { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "NotIn" as const, values: [...nodes].sort() }] }
+  const preferred = [...(affinity.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []), { weight: 100, preference }]
+  return { ...affinity, nodeAffinity: { ...affinity.nodeAffinity, preferredDuringSchedulingIgnoredDuringExecution: preferred } }
 }
 
-/** Engines above the first prefer zones and nodes without an engine of the revision. */
-const spreadOf = ({ ordinal = 0, run }: EnginePodInput) => {
+/**
+ * Engines above the first prefer zones and nodes without an engine of the revision. They have no topology spread
+ * constraints, because the scheduler leaves nodes without one of the topology keys out of all constraints, and many
+ * clusters have no zones.
+ */
+const apart = (affinity: Affinity, { ordinal = 0, run }: EnginePodInput): Affinity => {
+  if (ordinal === 0) return affinity
   const labelSelector = { matchLabels: { [deploymentLabel]: run.id, [roleLabel]: "engine" } }
-  const over = (topologyKey: string) => ({ maxSkew: 1, topologyKey, whenUnsatisfiable: "ScheduleAnyway", labelSelector })
-  return ordinal === 0 ? {} : { topologySpreadConstraints: [over("topology.kubernetes.io/zone"), over("kubernetes.io/hostname")] }
+  const terms = ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) => ({
+    weight: 100,
+    podAffinityTerm: { topologyKey, labelSelector }
+  }))
+  const preferred = [...(affinity.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []), ...terms]
+  return { ...affinity, podAntiAffinity: { ...affinity.podAntiAffinity, preferredDuringSchedulingIgnoredDuringExecution: preferred } }
+}
+
+/** The affinity of the class, with the operator's preferences. The scheduler does not wait for those. */
+const affinityOf = (input: EnginePodInput, avoid: ReadonlyArray<string>) => {
+  const affinity = apart(avoiding(input.podClass.affinity, avoid), input)
+  return Object.keys(affinity).length === 0 ? {} : { affinity }
 }
 
 const specOf = (input: EnginePodInput) => {
@@ -233,8 +243,7 @@ const specOf = (input: EnginePodInput) => {
     ...(schedulerName === null ? {} : { schedulerName }),
     ...(resourceClaims.length === 0 ? {} : { resourceClaims }),
     nodeSelector,
-    ...affinityOf(podClass, []),
-    ...spreadOf(input),
+    ...affinityOf(input, []),
     tolerations,
     ...pullSecrets(settings),
     securityContext: podSecurity(podClass, start.group),
@@ -282,7 +291,7 @@ export const enginePod = (input: EnginePodInput): KubeObject => {
       }
     },
     // Avoided nodes do not make another pod outdated.
-    spec: { ...spec, ...affinityOf(podClass, input.avoid ?? []) }
+    spec: { ...spec, ...affinityOf(input, input.avoid ?? []) }
   }
   return object
 }

@@ -81,7 +81,8 @@ describe("a host class", () => {
     const memory = "nvidia.com/gpu.memory"
     const matching = (labels: ReadonlyArray<Record<string, string>>, change: Partial<HostClassResource["spec"]>) => {
       const ledger = makeGpuLedger()
-      for (const [index, each] of labels.entries()) ledger.setNode(`n${index}`, { metadata: { name: `n${index}`, labels: each } })
+      const status = { allocatable: { "nvidia.com/gpu": "4" } }
+      for (const [index, each] of labels.entries()) ledger.setNode(`n${index}`, { metadata: { name: `n${index}`, labels: each }, status })
       const of = object(change)
       return condition(statusFor(of, [], 0, 0, ledger.hardware(Option.getOrThrow(toPodClass(of)))), "HardwareMatches")
     }
@@ -112,6 +113,9 @@ describe("a host class", () => {
       ["a shared GPU has the memory of the GPU", [{ [memory]: "1024" }], { gpuResource: "nvidia.com/gpu.shared" }, "True", "Matches"],
       ["several time-sliced GPUs", [{ [memory]: "81559", "nvidia.com/gpu.sharing-strategy": "time-slicing" }], { gpuCount: 2 }, "False", "SharedGpus"],
       ["several MIG slices", [{ "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb" }], { gpuCount: 2 }, "False", "SharedGpus"],
+      ["more GPUs than a node has", [{ [memory]: "81559" }], { gpuCount: 5 }, "False", "TooFewGpus"],
+      ["as many GPUs as a node has", [{ [memory]: "81559" }], { gpuCount: 4 }, "True", "Matches"],
+      ["nodes that an autoscaler adds may have more", [{ [memory]: "81559" }], { gpuCount: 5, autoscaling: true }, "True", "Matches"],
       ["several whole GPUs", [{ [memory]: "81559", "nvidia.com/gpu.sharing-strategy": "none" }], { gpuCount: 2, gpuMemoryBytes: gib }, "True", "Matches"]
     ]
     for (const [what, labels, change, status, reason] of cases) {

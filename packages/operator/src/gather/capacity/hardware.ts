@@ -8,15 +8,17 @@ interface LabeledMemory {
   readonly bytes: number
 }
 
-/** What GPU Feature Discovery says about the GPUs of a class's nodes. */
+/** What the nodes of a class say about their GPUs, by the labels of GPU Feature Discovery. */
 export interface Hardware {
   /** The smallest memory of a GPU; null if no node of the class has the label. */
   readonly leastMemory: LabeledMemory | null
   /** Name of a node whose GPUs are MIG slices or are shared; null if there is none. */
   readonly sharing: string | null
+  /** The most GPUs that a node of the class has; null if none has any. */
+  readonly mostGpus: number | null
 }
 
-export const noHardware: Hardware = { leastMemory: null, sharing: null }
+export const noHardware: Hardware = { leastMemory: null, sharing: null, mostGpus: null }
 
 const mib = 2 ** 20
 
@@ -32,5 +34,10 @@ export const hardwareOf = (podClass: PodClass, nodes: ReadonlyArray<Node>): Hard
     .map(({ metadata }) => ({ node: metadata.name, bytes: quantity(metadata.labels?.[label]) * mib }))
     .filter(({ bytes }) => bytes > 0)
     .sort((one, other) => one.bytes - other.bytes)
-  return { leastMemory: memories[0] ?? null, sharing: own.find((node) => offersShares(gpuResource, node))?.metadata.name ?? null }
+  const mostGpus = Math.max(0, ...own.map((node) => quantity(node.status?.allocatable?.[gpuResource])))
+  return {
+    leastMemory: memories[0] ?? null,
+    sharing: own.find((node) => offersShares(gpuResource, node))?.metadata.name ?? null,
+    mostGpus: mostGpus === 0 ? null : mostGpus
+  }
 }
