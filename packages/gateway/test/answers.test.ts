@@ -149,11 +149,11 @@ describe("another endpoint", () => {
   for (const [promise, script] of unfinished) {
     it.live(`gets the request if the answer of the first is not streamed and ${promise}`, () =>
       Effect.gen(function* () {
-        let asked = 0
-        const once: Script = (call) => (asked++ === 0 ? script : answers(wholeAnswer("whole")))(call)
+        let requests = 0
+        const once: Script = (call) => (requests++ === 0 ? script : answers(wholeAnswer("whole")))(call)
         const { address, world } = yield* makeStage([(yield* makeEngine(once)).url, (yield* makeEngine(once)).url])
         const received = yield* fetched(address, { body: chat })
-        assert.deepStrictEqual([received.status(), outcomes(world), asked], [200, ["Begin", "End 200"], 2])
+        assert.deepStrictEqual([received.status(), outcomes(world), requests], [200, ["Begin", "End 200"], 2])
         assert.include(received.text(), "whole")
       })
     )
