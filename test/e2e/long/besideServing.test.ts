@@ -34,7 +34,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("while a mo
         assert.strictEqual(refused.reason.code, "no_hub_connection")
         const failed = yield* caller.finished((yield* caller.deploy(gated)).id)
         assert.strictEqual(failed.status, "failed")
-        assert.match(failed.failure_detail ?? "", /^no_hub_connection: .*store a hub token/)
+        assert.match(failed.failure_detail ?? "", /^no_hub_connection: .*store for that user a hub token/)
         assert.deepStrictEqual(
           failed.phases.map(({ status }) => status),
           ["screening", "failed"]
