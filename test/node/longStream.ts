@@ -1,6 +1,9 @@
 import { Effect } from "effect"
 import type { Answer } from "../e2e/Caller.ts"
 import { requestIdOf } from "../e2e/chat.ts"
+import { slowDown } from "./containerFaults.ts"
+import { placeOfEngine } from "./movePods.ts"
+import type { ServedReleaseShape } from "./ServedRelease.ts"
 
 /** The tokens that end an answer of the sample model. Without them an answer is as long as its limit. */
 const endTokens = { "504": -100, "505": -100 }
@@ -25,8 +28,8 @@ export interface LongStream {
   readonly rest: Effect.Effect<Answer, "cut">
 }
 
-/** Starts a long stream at a gateway, and returns when its first bytes have arrived. */
-export const openLongStream = (address: string, key: string, model: string): Effect.Effect<LongStream> =>
+/** Starts a stream at a gateway, and returns when its first bytes have arrived. */
+const openStream = (address: string, { key, model }: Pick<ServedReleaseShape, "key" | "model">): Effect.Effect<LongStream> =>
   Effect.promise(async () => {
     const response = await fetch(`${address}/v1/chat/completions`, {
       method: "POST",
@@ -44,3 +47,10 @@ export const openLongStream = (address: string, key: string, model: string): Eff
     }
     return { id: requestIdOf({ status, headers, text: "" }), rest: Effect.tryPromise({ try: readRest, catch: () => "cut" as const }) }
   })
+
+/** Starts a stream that takes seconds, because its engine is slow until the scope closes. */
+export const openLongStream = Effect.fnUntraced(function* (release: ServedReleaseShape, address: string) {
+  const { engine } = yield* placeOfEngine(release)
+  yield* slowDown(engine, "engine")
+  return yield* openStream(address, release)
+})

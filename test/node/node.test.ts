@@ -127,7 +127,7 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
         const release = yield* ServedRelease
         const before = yield* restartCounts(release)
         const stop = yield* keepTrying(release.inference, release.model)
-        const stream = yield* openLongStream(yield* release.addressOf("seatrial-gateway"), release.key, release.model)
+        const stream = yield* openLongStream(release, yield* release.addressOf("seatrial-gateway"))
         assert.deepStrictEqual(yield* stopPods(release, "app.kubernetes.io/component=postgres"), ["postgres=0"])
         assert.strictEqual(streamOf(yield* stream.rest).usage?.completion_tokens, longStreamTokens)
         yield* release.kubectl(["rollout", "status", "statefulset/seatrial-postgres", "--timeout=180s"])
@@ -186,7 +186,7 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
       if (doomed === undefined || other === undefined) return yield* Effect.die(new Error("There are not two gateways."))
       const stop = yield* keepAsking(release.at(addressOfGateway(other)), release.model)
       const doomedAddress = addressOfGateway(doomed)
-      const stream = yield* openLongStream(doomedAddress, release.key, release.model)
+      const stream = yield* openLongStream(release, doomedAddress)
       const use = Effect.all(
         Array.from({ length: 20 }, () => ask(release.at(doomedAddress), release.model)),
         { concurrency: "unbounded" }
@@ -279,7 +279,7 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
       const [gateway] = yield* podsOf(release, "app.kubernetes.io/component=gateway")
       const [postgres] = yield* podsOf(release, "app.kubernetes.io/component=postgres")
       if (gateway === undefined || postgres === undefined) return yield* Effect.die(new Error("There is no gateway or no Postgres."))
-      const stream = yield* openLongStream(addressOfGateway(gateway), release.key, release.model)
+      const stream = yield* openLongStream(release, addressOfGateway(gateway))
       yield* Effect.acquireRelease(
         Effect.sync(() => signalContainer(postgres, "postgres", "SIGSTOP")),
         () => Effect.sync(() => signalContainer(postgres, "postgres", "SIGCONT"))
