@@ -45,7 +45,7 @@ const answersAt = ({ at, model }: ServedReleaseShape, address: string) =>
 /** Waits until every gateway answers, and their Service. */
 const answersAgain = Effect.fnUntraced(function* (release: ServedReleaseShape) {
   const gateways = yield* podsOf(release, "app.kubernetes.io/component=gateway")
-  const staying = gateways.filter(({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.podIP !== undefined)
+  const staying = gateways.filter(({ status }) => status?.podIP !== undefined)
   for (const address of [...staying.map(addressOfGateway), yield* release.addressOf("seatrial-gateway")]) yield* answersAt(release, address)
 })
 
@@ -279,6 +279,7 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
       const [gateway] = yield* podsOf(release, "app.kubernetes.io/component=gateway")
       const [postgres] = yield* podsOf(release, "app.kubernetes.io/component=postgres")
       if (gateway === undefined || postgres === undefined) return yield* Effect.die(new Error("There is no gateway or no Postgres."))
+      yield* answersAt(release, addressOfGateway(gateway))
       const stream = yield* openLongStream(release, addressOfGateway(gateway))
       yield* Effect.acquireRelease(
         Effect.sync(() => signalContainer(postgres, "postgres", "SIGSTOP")),

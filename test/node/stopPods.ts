@@ -6,8 +6,12 @@ import type { NodeClusterShape } from "./NodeCluster.ts"
 
 const finalizer = "seatrial.dev/test-reads-the-exit"
 
-/** The pods of a program, for example `app.kubernetes.io/component=server`. */
-export const podsOf = ({ kube }: Pick<NodeClusterShape, "kube">, labelSelector: string) => kube.list(Pod, { namespace, labelSelector })
+/**
+ * The pods of a program that nobody has deleted, for example `app.kubernetes.io/component=server`. A deleted pod exists until its program has ended, also after `helm
+ * uninstall --wait`.
+ */
+export const podsOf = ({ kube }: Pick<NodeClusterShape, "kube">, labelSelector: string) =>
+  Effect.map(kube.list(Pod, { namespace, labelSelector }), (pods) => pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined))
 
 /**
  * Deletes pods with their grace period, and returns the exit code of each container as `container=code`. A finalizer keeps the objects until the kubelet has reported the
@@ -20,7 +24,7 @@ export const stopPods = Effect.fnUntraced(function* (cluster: NodeClusterShape, 
     Effect.forEach(names, (name) => kube.mergePatch(Pod, name, namespace, { metadata: { finalizers } }), { discard: true })
   yield* setFinalizers([finalizer])
   yield* kubectl(["delete", "pod", ...names, "--wait=false"])
-  const statuses = Effect.map(podsOf(cluster, labelSelector), (pods) =>
+  const statuses = Effect.map(kube.list(Pod, { namespace, labelSelector }), (pods) =>
     pods.filter(({ metadata }) => names.includes(metadata.name)).flatMap(({ status }) => status?.containerStatuses ?? [])
   )
   const ended = yield* eventually(`the containers of ${names.join(", ")} have ended`, statuses, (containers) =>
