@@ -28,8 +28,8 @@ export const isGood = ({ alone }: Pick<Member, "alone">): boolean => hasPod(alon
 const endpointsAfter = ({ alone, decision }: DecidedMember): ReadonlyArray<Endpoint> =>
   decision.actions.findLast((action) => action._tag === "Publish")?.endpoints ?? alone.run.endpoints.map(({ pod, url }) => ({ pod, url }))
 
-/** Whether the engine serves and, by itself, would go on. */
-const servesOn = (member: DecidedMember): boolean => isGood(member) && endpointsAfter(member).length > 0
+/** Whether the engine serves and, by itself, would go on. One whose node does not respond may not. */
+const servesOn = (member: DecidedMember): boolean => isGood(member) && member.alone.pod?.nodeDownSince === null && endpointsAfter(member).length > 0
 
 const desiredOf = ({ run }: Observation): number => run.replicas ?? 1
 

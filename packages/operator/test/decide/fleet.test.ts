@@ -82,6 +82,7 @@ describe("the engines of a serving model", () => {
     ["lose the endpoint of a pod that is gone", fleetOf(2, [engine(1, absent)], [0, 1], { growth: room(1) }), ["Publish 0", "EnsurePod 1"]],
     ["are withdrawn above the wanted number, the highest first", fleetOf(2, [engine(1), engine(2), engine(3)], [0, 1, 2, 3]), ["Publish 0,1"]],
     ["stay if those that should stay do not serve", fleetOf(1, [engine(1)], [0, 1], { pod: podOf(0, { ready: false }) }), ["Publish 1"]],
+    ["stay if the node of the one that should stay does not respond", fleetOf(1, [engine(1)], [0, 1], { pod: podOf(0, { nodeDownSince: 0 }) }), []],
     ["give way to a queued run, the highest first", fleetOf(3, [engine(1), engine(2)], [0, 1, 2], { growth: room(0, 1) }), ["Publish 0,1"]],
     ["never give way with the first one", fleetOf(2, [engine(1)], [0, 1], { growth: room(0, 5) }), ["Publish 0"]],
     [
@@ -224,7 +225,7 @@ describe("any fleet", () => {
         assert.strictEqual(wrongs(seen, now).join("; "), "", `seed ${seed}`)
       }
     },
-    { arbitrary: { runs: 200 } }
+    { arbitrary: { runs: Math.ceil(Number(process.env.SEATRIAL_FLEET_WORLDS ?? 3_000) / 100) } }
   )
 
   it("is drawn with engines that serve, start, leave and are missing", () => {

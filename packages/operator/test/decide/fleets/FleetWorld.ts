@@ -1,0 +1,284 @@
+import type { Endpoint, PublishedEndpoint, Run } from "@seatrial/store"
+import type { Action, Decision } from "../../../src/decide/Decision.ts"
+import { idleAt, isIdle } from "../../../src/decide/idle.ts"
+import { drainTime } from "../../../src/limits.ts"
+import { isServed } from "../../../src/observation/isServed.ts"
+import type { Observation } from "../../../src/observation/Observation.ts"
+import { noGrowth, type ObservedEngine } from "../../../src/observation/ObservedEngine.ts"
+import { type ObservedPod, whichStart } from "../../../src/observation/ObservedPod.ts"
+import { enginePodName } from "../../../src/resources/objectNames.ts"
+import { deploymentId, observed, pod, podClass, revision, run } from "../../observations.ts"
+import { faultsOf } from "./faultsOf.ts"
+import { WorldGpus } from "./WorldGpus.ts"
+
+/** Decides about the engines of a model. */
+export type Planner = (observation: Observation, now: number) => Decision
+
+/** One engine as it is in the cluster, and what the operator remembers of it. */
+export interface Engine {
+  readonly ordinal: number
+  pod: ObservedPod | null
+  /** The result of the comparison of the start `boot`. */
+  boot: string
+  outcome: "same" | "differs" | null
+  comparedAt: number
+  withdrawnAt: number | null
+  /** Requests under way. */
+  requests: number
+}
+
+export interface WorldOptions {
+  readonly planner: Planner
+  readonly draw: () => number
+  readonly gpus: number
+  readonly replicas: number
+  /** `hold_seconds` of the model. */
+  readonly hold: number | null
+}
+
+const bootOf = ({ restarts, uid }: ObservedPod): string => `${uid} ${restarts}`
+
+/**
+ * A model with several engines on one node, the queue of other runs, and the gateways. The grants of GPUs are those of
+ * the operator's own pool. Faults may happen at any time.
+ */
+export class FleetWorld {
+  now = 0
+  leadingSince = 0
+  readonly faults = new Set<string>()
+  readonly gpus: WorldGpus
+  replicas: number
+  disabled = false
+  /** Whether every engine that is asked for its requests answers. */
+  isCalm = false
+  endpoints: ReadonlyArray<PublishedEndpoint> = []
+  engines: ReadonlyArray<Engine> = []
+  readonly draw: () => number
+  private readonly planner: Planner
+  private readonly hold: number | null
+  private readonly run: Run
+  private work: { readonly ordinal: number; readonly start: string } | null = null
+  private fleetWithdrawnAt: number | null = null
+  private lastUsedAt = 0
+  private made = 0
+  /** The endpoints that the gateways know, and since when the published ones differ from them. */
+  private routes: ReadonlyArray<Endpoint> = []
+  private routesOldSince: number | null = null
+
+  constructor({ draw, gpus, hold, planner, replicas }: WorldOptions) {
+    this.draw = draw
+    this.gpus = new WorldGpus(gpus)
+    this.hold = hold
+    this.planner = planner
+    this.replicas = replicas
+    const settings = hold === null ? revision.settings : { ...revision.settings, hold_seconds: hold }
+    this.run = { ...run, phase: "activated", endedAt: 0, revision: { ...revision, status: "active", settings } }
+  }
+
+  engine(ordinal: number): Engine {
+    const known = this.engines.find((each) => each.ordinal === ordinal)
+    if (known !== undefined) return known
+    const engine: Engine = { ordinal, pod: null, boot: "", outcome: null, comparedAt: 0, withdrawnAt: null, requests: 0 }
+    this.engines = [...this.engines, engine].toSorted((one, other) => one.ordinal - other.ordinal)
+    return engine
+  }
+
+  /** GPUs that the model holds. */
+  get held(): number {
+    return this.engines.filter(({ pod }) => pod?.scheduled === true).length
+  }
+
+  /** GPUs that the model holds or has requested. */
+  get promised(): number {
+    return this.engines.filter(({ pod }) => pod !== null).length
+  }
+
+  /** GPUs that nothing holds or was promised. */
+  get unclaimed(): number {
+    return this.gpus.count - this.promised - this.gpus.othersIn("claimed", "placed")
+  }
+
+  /** Whether gateways route to the engine and it answers. */
+  isGood({ pod }: Engine): boolean {
+    if (pod === null || !pod.ready || pod.deleting || pod.lost !== null || pod.nodeDownSince !== null) return false
+    return this.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
+  }
+
+  /** The comparison of the engine's current start. */
+  outcomeOf({ boot, outcome, pod }: Engine): Engine["outcome"] {
+    return pod !== null && boot === bootOf(pod) ? outcome : null
+  }
+
+  /** What the operator reads. */
+  observe(): Observation {
+    const current: Run = { ...this.run, replicas: this.replicas, endpoints: this.endpoints, lastUsedAt: this.lastUsedAt, modelDisabled: this.disabled }
+    const counted = this.disabled || this.hold !== null
+    const inFlight = counted ? this.engines.reduce((sum, { requests }) => sum + requests, 0) : 0
+    const serving: Run = { ...current, inFlight }
+    const wanted = isServed({ run: serving }) ? this.replicas : 0
+    for (let ordinal = 0; ordinal < wanted; ordinal++) this.engine(ordinal)
+    const [first, ...others] = [this.engine(0), ...this.engines.filter(({ ordinal, pod }) => ordinal > 0 && (pod !== null || ordinal < wanted))]
+    const hasAny = [first, ...others].some((engine) => engine?.pod != null)
+    this.fleetWithdrawnAt = hasAny && this.endpoints.length === 0 && counted ? (this.fleetWithdrawnAt ?? this.now) : null
+    const { requests: _, ordinal: __, ...alone } = this.observeEngine(first ?? this.engine(0))
+    const question = { run: serving, podClass, classes: [podClass], reservations: [], funding: null, hasFirst: alone.pod !== null }
+    const placed = others.filter(({ pod }) => pod !== null).length
+    return {
+      ...observed,
+      ...alone,
+      run: serving,
+      resource: { uid: "mdep-1", shownPhase: "activated" },
+      podClass: { ...podClass, evictable: true },
+      withdrawnAt: this.fleetWithdrawnAt,
+      engines: others.map((engine) => this.observeEngine(engine)),
+      growth: others.length === 0 || wanted === 0 ? noGrowth : this.gpus.pool.growth({ ...question, placed }),
+      freeSlots: Math.max(0, this.unclaimed),
+      leadingSince: this.leadingSince
+    }
+  }
+
+  private observeEngine(engine: Engine): ObservedEngine {
+    const { comparedAt, ordinal, pod, requests } = engine
+    const hasTraffic = this.endpoints.some((endpoint) => endpoint.pod === enginePodName(deploymentId, ordinal))
+    engine.withdrawnAt = pod !== null && !hasTraffic ? (engine.withdrawnAt ?? this.now) : null
+    const isAsked = pod?.ready === true && engine.withdrawnAt !== null && this.now >= engine.withdrawnAt + drainTime
+    const outcome = this.outcomeOf(engine)
+    const isWorking = this.work !== null && this.work.ordinal === ordinal
+    return {
+      ordinal,
+      pod,
+      boot: pod === null ? null : { boot: bootOf(pod), failures: 1, verdict: outcome === null ? null : { outcome, message: "", failures: 1, at: comparedAt } },
+      admission: null,
+      elsewhere: true,
+      outdated: false,
+      work: { running: isWorking ? "boot" : null, ended: null },
+      sameStart: isWorking && this.work?.start === whichStart(pod),
+      withdrawnAt: engine.withdrawnAt,
+      requests: isAsked && (this.isCalm || this.draw() < 0.9) ? requests : null
+    }
+  }
+
+  /** Whether the model is to serve: it is not disabled, and a caller asked lately. */
+  mustServe(observation: Observation): boolean {
+    const idles = idleAt(observation)
+    return isServed(observation) && (idles === null || this.now < idles || observation.run.inFlight > 0)
+  }
+
+  /** One pass of the operator, which may end after any of its writes. */
+  reconcile(crashAfter = Number.POSITIVE_INFINITY): Decision {
+    const observation = this.observe()
+    const decision = this.planner(observation, this.now)
+    const granted = decision.actions.flatMap((action) => (action._tag === "EnsurePod" ? (action.ordinal ?? 0) : []))
+    const check = faultsOf(this, observation, this.mustServe(observation))
+    check.decided(decision)
+    const present = observation.engines.flatMap(({ ordinal, pod }) => (pod !== null || granted.includes(ordinal) ? ordinal : []))
+    this.gpus.pool.note(observation.run, "activated", isIdle(observation, this.now), { otherEngines: present })
+    for (const action of decision.actions.slice(0, crashAfter)) {
+      check.before(action)
+      this.apply(action)
+      check.after(action)
+    }
+    if (crashAfter < decision.actions.length) this.work = null
+    else if (decision.work !== null) this.work = { ordinal: decision.ordinal ?? 0, start: whichStart(this.engine(decision.ordinal ?? 0).pod) }
+    else this.work = null
+    return decision
+  }
+
+  private apply(action: Action): void {
+    switch (action._tag) {
+      case "EnsurePod": {
+        const engine = this.engine(action.ordinal ?? 0)
+        engine.pod ??= this.newPod(engine.ordinal)
+        engine.requests = 0
+        break
+      }
+      case "RemovePod": {
+        const engine = this.engine(action.ordinal ?? 0)
+        if (engine.pod === null || (action.uid !== null && action.uid !== engine.pod.uid)) break
+        engine.pod = action.force ? null : { ...engine.pod, deleting: true, ready: false }
+        break
+      }
+      case "Publish": {
+        const isKnown = ({ pod, url }: Endpoint) => this.endpoints.some((each) => each.url === url && each.pod === pod && each.reachable)
+        this.endpoints = action.endpoints.map((endpoint) => ({ ...endpoint, reachable: isKnown(endpoint) }))
+        this.routesOldSince ??= this.now
+        break
+      }
+      default:
+    }
+    this.showPods()
+  }
+
+  private newPod(ordinal: number): ObservedPod {
+    const uid = `pod-${++this.made}`
+    const blank = { started: false, startedAt: null, ready: false, readyChangedAt: null, url: null, scheduled: false, scheduledAt: null }
+    return { ...pod, ...blank, name: enginePodName(deploymentId, ordinal), uid, createdAt: this.now }
+  }
+
+  /** The ledger shows the pods of the cluster. */
+  showPods(): void {
+    for (const { ordinal, pod } of this.engines) this.gpus.show(enginePodName(deploymentId, ordinal), pod !== null, pod?.scheduled === true)
+  }
+
+  /** The cluster goes on with one pod. */
+  advance(engine: Engine): void {
+    const { pod } = engine
+    if (pod === null || pod.nodeDownSince !== null) return
+    if (pod.deleting) engine.pod = null
+    else if (!pod.scheduled) {
+      if (this.held + this.gpus.othersIn("placed") >= this.gpus.count)
+        engine.pod = { ...pod, unschedulable: pod.unschedulable ?? { since: this.now, message: "0/1 nodes" } }
+      else engine.pod = { ...pod, scheduled: true, scheduledAt: this.now, unschedulable: null }
+    } else if (!pod.started) engine.pod = { ...pod, started: true, startedAt: this.now, url: `http://127.0.1.${this.made}:${8000 + engine.ordinal}` }
+    else if (!pod.ready && pod.lost === null) engine.pod = { ...pod, ready: true, readyChangedAt: this.now }
+    if (engine.pod === null) engine.requests = 0
+    this.showPods()
+  }
+
+  /** The comparison that runs ends. */
+  finishWork(outcome: "same" | "differs"): void {
+    if (this.work === null) return
+    const engine = this.engine(this.work.ordinal)
+    if (engine.pod?.ready === true && whichStart(engine.pod) === this.work.start)
+      Object.assign(engine, { boot: bootOf(engine.pod), outcome, comparedAt: this.now })
+    this.work = null
+  }
+
+  /** Every gateway reads the routes, and reaches the engines that answer. */
+  reach(): void {
+    this.routes = this.endpoints.filter(({ reachable }) => reachable)
+    this.routesOldSince = null
+    this.endpoints = this.endpoints.map((endpoint) => {
+      const answers = this.engines.some(({ pod }) => pod?.ready === true && pod.url === endpoint.url)
+      return { ...endpoint, reachable: endpoint.reachable || answers }
+    })
+  }
+
+  /** A caller sends a request. Gateways know of a change within seconds. */
+  ask(): void {
+    if (this.routesOldSince !== null && this.now >= this.routesOldSince + drainTime / 2) this.reach()
+    this.lastUsedAt = this.now
+    const { url } = this.routes[Math.floor(this.draw() * this.routes.length)] ?? {}
+    const engine = this.engines.find(({ pod }) => pod !== null && pod.url === url && pod.ready)
+    if (engine !== undefined) engine.requests++
+  }
+
+  /** The operator is replaced: what it had in memory is lost. */
+  replaceOperator(): void {
+    this.work = null
+    this.leadingSince = this.now
+    this.fleetWithdrawnAt = null
+    for (const engine of this.engines) {
+      engine.withdrawnAt = null
+      if (engine.pod !== null && !this.isGood(engine)) engine.boot = ""
+    }
+    this.gpus.forget()
+    this.gpus.pool.note({ ...this.run, modelDisabled: this.disabled }, "activated", false, {
+      otherEngines: this.engines.flatMap(({ ordinal, pod }) => (ordinal > 0 && pod !== null ? ordinal : []))
+    })
+  }
+
+  state(): string {
+    return JSON.stringify([this.engines, this.endpoints, this.gpus.others.map(({ run, state }) => [run.id, state]), this.work])
+  }
+}

@@ -1,0 +1,56 @@
+import type { Action, Decision } from "../../../src/decide/Decision.ts"
+import { drainLimit } from "../../../src/limits.ts"
+import type { Observation } from "../../../src/observation/Observation.ts"
+import { enginePodName } from "../../../src/resources/objectNames.ts"
+import type { Engine, FleetWorld } from "./FleetWorld.ts"
+
+/** The invariants of a fleet, each by its number. */
+export const invariants = {
+  serving: "1. An act takes good engines below the wanted number",
+  revision: "2. A finished run changes, or an engine belongs to two revisions",
+  comparison: "3. An engine gets traffic before its start was compared",
+  queue: "4. An engine above the first takes a GPU that a queued run could use",
+  requests: "5. A pod is deleted while it has traffic or requests",
+  wanted: "6. The wanted number is not reached"
+} as const
+
+/** Watches one pass. `serves`: whether the model is to serve. Faults go into `world.faults`. */
+export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) => {
+  const hold = (holds: boolean, what: string) => {
+    if (!holds) world.faults.add(what)
+  }
+  const good = () => world.engines.filter((engine) => world.isGood(engine)).length
+  const desired = !serves ? 0 : seen.growth.yields > 0 ? 1 : world.replicas
+  const least = Math.min(desired, good())
+  const published = new Set(world.endpoints.map(({ url }) => url))
+  const engineOf = (ordinal: number | undefined): Engine => world.engine(ordinal ?? 0)
+
+  const removes = ({ pod, requests, withdrawnAt }: Engine, uid: string | null) => {
+    if (pod === null || pod.lost !== null || !pod.ready || pod.nodeDownSince !== null || (uid !== null && uid !== pod.uid)) return
+    hold(!world.endpoints.some((endpoint) => endpoint.pod === pod.name), invariants.requests)
+    const since = withdrawnAt ?? world.now
+    hold(world.now >= since + drainLimit || requests === 0, invariants.requests)
+  }
+
+  const publishes = (action: Extract<Action, { readonly _tag: "Publish" }>) => {
+    for (const { pod: name, url } of action.endpoints) {
+      const engine = world.engines.find(({ ordinal }) => enginePodName(seen.run.engineRun, ordinal) === name)
+      hold(engine?.pod != null && engine.pod.url === url, invariants.revision)
+      if (engine === undefined || published.has(url)) continue
+      hold(world.outcomeOf(engine) === "same" && engine.pod?.ready === true, invariants.comparison)
+    }
+  }
+
+  return {
+    decided: ({ actions }: Decision) => {
+      const created = actions.filter((action) => action._tag === "EnsurePod" && (action.ordinal ?? 0) > 0).length
+      hold(created === 0 || created <= world.unclaimed - world.gpus.othersIn("queued"), invariants.queue)
+      hold(!actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate"), invariants.revision)
+    },
+    before: (action: Action) => {
+      if (action._tag === "Publish") publishes(action)
+      if (action._tag === "RemovePod") removes(engineOf(action.ordinal), action.uid)
+    },
+    after: (_: Action) => hold(good() >= least, invariants.serving)
+  }
+}
