@@ -77,6 +77,7 @@ it.live(
         ["mdep", "tiny", { spec: { serving: { yarn: { factor: 1 } } } }, "spec.serving.yarn.factor: Invalid value: 1"],
         ["mdep", "tiny", { spec: { serving: { holdSeconds: 86_401 } } }, "spec.serving.holdSeconds"],
         ["mdep", "tiny", { spec: { serving: { maxContext: 0 } } }, "spec.serving.maxContext"],
+        ["mdep", "tiny", { spec: { replicas: 65 } }, "spec.replicas"],
         // JavaScript cannot represent these numbers, so the operator could not read the object.
         ["mdep", "tiny", { spec: { serving: { yarn: { factor: 2, originalContext: 2 ** 60 } } } }, "should be less than or equal to 100000000"],
         ["hc", "small", { spec: { gpuMemoryBytes: 2 ** 60 } }, "should be less than or equal to 4398046511104"],
@@ -105,6 +106,12 @@ it.live(
       // A refused object can be deleted again.
       for (const organization of ["wrong", null, "acme", null]) assert.strictEqual(yield* change("mdep", "named", { spec: { organization } }), "taken")
       assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
+      const scale = (name: string, replicas: number) =>
+        command("kubectl", ["scale", "mdep", name, `--replicas=${replicas}`]).pipe(Effect.catch(({ message }) => Effect.succeed(message)))
+      assert.include(yield* scale("tiny", 2), "scaled")
+      assert.strictEqual(yield* command("kubectl", ["get", "mdep", "tiny", "-o", "jsonpath={.spec.replicas}"]), "2")
+      assert.include(yield* scale("tiny", 0), "spec.replicas")
+      assert.include(yield* scale(own, 2), "change the number of engines with seatrial scale")
     }).pipe(Effect.scoped),
   1_200_000
 )
@@ -182,7 +189,22 @@ it.live(
           ?.trim()
           .split(/\s{2,}/)
       assert.deepStrictEqual(header(yield* command("kubectl", ["get", "modeldeployments"])), ["NAME", "MODEL", "PHASE", "READY", "AVAILABLE", "AGE"])
-      const wide = ["HOST CLASS", "MESSAGE", "REVISION", "REPOSITORY", "COMMIT", "ENGINE", "CONTEXT", "GPUS", "PLACE", "ENDPOINT", "DEPLOYMENT"]
+      const wide = [
+        "HOST CLASS",
+        "MESSAGE",
+        "DESIRED",
+        "GRANTED",
+        "READY ENGINES",
+        "REVISION",
+        "REPOSITORY",
+        "COMMIT",
+        "ENGINE",
+        "CONTEXT",
+        "GPUS",
+        "PLACE",
+        "ENDPOINT",
+        "DEPLOYMENT"
+      ]
       assert.deepStrictEqual(header(yield* command("kubectl", ["get", "mdep", "-o", "wide"]))?.slice(6), wide)
       yield* verdict(command, hostClass("small", hostClassCases[0]?.[1] ?? {}))
       const columns = ["NAME", "GPU", "NODES", "GPUS", "FREE", "MODELS", "ACCEPTED", "AGE"]

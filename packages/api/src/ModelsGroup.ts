@@ -47,7 +47,7 @@ export class ModelsGroup extends HttpApiGroup.make("models")
       query: NoQuery,
       payload: ModelScaling,
       success: ModelScaling,
-      error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound]
+      error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound, ModelManaged]
     }).annotateMerge(policy("write", ["models:write"])),
     HttpApiEndpoint.delete("delete", "/v1/models/:id", {
       params: { id: Schema.String },

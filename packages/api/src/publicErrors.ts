@@ -90,7 +90,7 @@ export class ModelNotActivated extends failure<ModelNotActivated>()("ModelNotAct
   readonly _tag = "ModelNotActivated"
 }
 
-/** 409: a ModelDeployment in the cluster manages the model and would deploy it again. */
+/** 409: a ModelDeployment in the cluster manages the model: it would deploy it again, or sets the number of its engines. */
 export class ModelManaged extends failure<ModelManaged>()("ModelManagedError", 409, "conflict_error", ["model_managed"]) {
   readonly _tag = "ModelManaged"
 }

@@ -4,7 +4,7 @@ import { Billing, type ModelOwner, OwnModels } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { decodeBody, readJson } from "./jsonBody.ts"
-import { firstPurchaseRequired, modelManaged, modelNotActivated, notFound, usedUp } from "./publicErrors.ts"
+import { firstPurchaseRequired, modelManaged, modelNotActivated, notFound, scalingManaged, usedUp } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
 const decodeEmpty = decodeBody(Empty)
@@ -49,7 +49,9 @@ export const ownModelChanges = Effect.gen(function* () {
     setScaling: Effect.fnUntraced(function* ({ params, request }: ModelPath & { readonly request: HttpServerRequest.HttpServerRequest }) {
       const owner: ModelOwner = yield* Caller
       const scaling = yield* decodeScaling(yield* readJson(request, maxBodyBytes))
-      yield* models.scale(owner, params.id, scaling).pipe(Effect.catchTag("ModelNotFound", () => notFound))
+      yield* models
+        .scale(owner, params.id, scaling)
+        .pipe(Effect.catchTags({ ModelNotFound: () => notFound, ModelManaged: ({ name, namespace }) => scalingManaged(namespace, name) }))
       return scaling
     }),
     remove: Effect.fnUntraced(function* ({ params }: ModelPath) {

@@ -205,16 +205,16 @@ export const modelNotActivated = refused(
     })
 )
 
+const managed = (message: string) => refused((request_id) => new Public.ModelManaged({ error: { message, code: "model_managed", request_id } }))
+
 export const modelManaged = (namespace: string, name: string) =>
-  refused(
-    (request_id) =>
-      new Public.ModelManaged({
-        error: {
-          message: `The model is managed by the ModelDeployment ${name} in the namespace ${namespace}. Delete that object: kubectl -n ${namespace} delete modeldeployment ${name}.`,
-          code: "model_managed",
-          request_id
-        }
-      })
+  managed(
+    `The model is managed by the ModelDeployment ${name} in the namespace ${namespace}. Delete that object: kubectl -n ${namespace} delete modeldeployment ${name}.`
+  )
+
+export const scalingManaged = (namespace: string, name: string) =>
+  managed(
+    `The ModelDeployment ${name} in the namespace ${namespace} sets the number of engines (spec.replicas). Change it there: kubectl -n ${namespace} scale modeldeployment ${name} --replicas=N. Or remove spec.replicas from the object.`
   )
 
 export const deploymentFinished = (phase: string) =>

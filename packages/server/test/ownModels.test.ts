@@ -93,6 +93,23 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
+  it.effect("is not scaled if its ModelDeployment sets another number, and the answer names the object", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { call, key, modelId, operation, orgId } = yield* serving()
+      yield* sql`
+        INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, replicas, created_at, updated_at)
+        VALUES (${orgId}, 'team', ${modelId}, 'u', 1, ${"a".repeat(64)}, ${modelId}, false, ${operation.id}, 1, now(), now())`
+      const answer = yield* call("PUT", "/v1/models/tiny/scaling", { key, body: { replicas: 3 } })
+      const { code, message } = failureOf(answer)
+      assert.deepStrictEqual([answer.status, code], [409, "model_managed"])
+      assert.include(message, `kubectl -n team scale modeldeployment ${modelId} --replicas=N`)
+      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1 })
+      yield* sql`UPDATE applied_resources SET replicas = NULL WHERE org_id = ${orgId}`
+      assert.strictEqual((yield* call("PUT", "/v1/models/tiny/scaling", { key, body: { replicas: 3 } })).status, 200)
+    })
+  )
+
   it.effect("is scaled only by its organization", () =>
     Effect.gen(function* () {
       const { call, key, modelId } = yield* serving()

@@ -6,6 +6,7 @@ import { adoptResource } from "./applied/adopt.ts"
 import { cancelApplied } from "./applied/cancelApplied.ts"
 import { lockResource } from "./applied/lock.ts"
 import type { NamedModelRefused } from "./applied/NamedModelRefused.ts"
+import { scaleApplied } from "./applied/scaleApplied.ts"
 import type { ModelNameTaken } from "./Deployments.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 import { leads, whileLeading } from "./OperatorTerms.ts"
@@ -35,6 +36,8 @@ const BindingRow = Schema.Struct({
   namesModel: Schema.Boolean,
   repo: Schema.String,
   modelDeleted: Schema.Boolean,
+  /** How many engines the object sets, as last recorded; null if it sets no number. */
+  replicas: Schema.NullOr(Schema.Int),
   deploymentId: DeploymentId,
   phase: Phase
 })
@@ -80,7 +83,7 @@ const resourceStatements = (sql: PgClient.PgClient) => {
     execute: ({ name, namespace }) => sql`
       SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId",
         a.names_model AS "namesModel", m.hf_repo AS repo,
-        m.deleted_at IS NOT NULL AS "modelDeleted", a.deployment_id AS "deploymentId", d.phase
+        m.deleted_at IS NOT NULL AS "modelDeleted", a.replicas, a.deployment_id AS "deploymentId", d.phase
       FROM applied_resources a
       JOIN organizations o ON o.id = a.org_id
       JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
@@ -126,6 +129,11 @@ export class AppliedResources extends Context.Service<
      */
     readonly rebind: (version: ResourceVersion, specHash: string) => Effect.Effect<void>
     /**
+     * Records how many engines the object sets, and gives its model that number, with an audit event as actor `system`.
+     * Null: the object sets no number, so the model's number stays.
+     */
+    readonly scale: (place: ResourcePlace, replicas: number | null) => Effect.Effect<void>
+    /**
      * Call this after the object was deleted: cancels its unfinished run, deletes its model and retires the serving
      * revision. A model that the object only named is not changed. False if the object had no binding.
      */
@@ -165,6 +173,7 @@ export class AppliedResources extends Context.Service<
             )
             SELECT pg_notify('deployments', deployment_id) FROM bound`.pipe(Effect.orDie)
         }),
+        scale: scaleApplied(sql, ids),
         retire: Effect.fn("AppliedResources.retire")((place) =>
           Effect.gen(function* () {
             yield* lockResource(sql, place)

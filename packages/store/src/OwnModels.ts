@@ -6,7 +6,7 @@ import { ModelNotFound, type ModelServesNothing } from "./models/administeredMod
 import { changeModel, findModel, makeSetReplicas, makeSetStatus, readReplicas } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 
-/** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again. */
+/** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its engines. */
 export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
 
 /** The user who changes the organization's model. */
@@ -30,8 +30,8 @@ export class OwnModels extends Context.Service<
     readonly enable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
     /** How many engines serve the model. */
     readonly scaling: (owner: ModelOwner, idOrName: string) => Effect.Effect<ModelScaling, ModelNotFound>
-    /** The serving revision and later ones get that many engines. */
-    readonly scale: (owner: ModelOwner, idOrName: string, scaling: ModelScaling) => Effect.Effect<void, ModelNotFound>
+    /** The serving revision and later ones get that many engines. Refused if the model's object sets another number. */
+    readonly scale: (owner: ModelOwner, idOrName: string, scaling: ModelScaling) => Effect.Effect<void, ModelNotFound | ModelManaged>
     /**
      * Frees the name, cancels its unfinished deployment and retires the serving revision. Requests and receipts stay
      * readable.
@@ -52,8 +52,8 @@ export class OwnModels extends Context.Service<
       const remove = deleteModel(sql, ids)
       const findObject = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
-        Result: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
-        execute: ({ modelId, orgId }) => sql`SELECT namespace, name FROM applied_resources WHERE org_id = ${orgId} AND model_id = ${modelId} LIMIT 1`
+        Result: Schema.Struct({ namespace: Schema.String, name: Schema.String, replicas: Schema.NullOr(Schema.Int) }),
+        execute: ({ modelId, orgId }) => sql`SELECT namespace, name, replicas FROM applied_resources WHERE org_id = ${orgId} AND model_id = ${modelId} LIMIT 1`
       })
 
       const idOf = Effect.fnUntraced(function* ({ orgId, orgSlug }: ModelOwner, idOrName: string) {
@@ -76,13 +76,20 @@ export class OwnModels extends Context.Service<
         yield* remove(orgId, model, actor(owner))
       })
 
+      const scaleOwn = Effect.fnUntraced(function* (owner: ModelOwner, id: ModelId, scaling: ModelScaling) {
+        const { orgId } = owner
+        yield* changes.locked(orgId, id)
+        const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
+        const wanted = Option.getOrNull(object)?.replicas ?? null
+        if (Option.isSome(object) && wanted !== null && wanted !== scaling.replicas) return yield* new ModelManaged(object.value)
+        yield* setReplicas(actor(owner), orgId, id, scaling)
+      })
+
       return OwnModels.of({
         disable: Effect.fn("OwnModels.disable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "disabled"))),
         enable: Effect.fn("OwnModels.enable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "active"))),
         scaling: Effect.fn("OwnModels.scaling")((owner, idOrName) => Effect.flatMap(idOf(owner, idOrName), (id) => replicasOf(owner.orgId, id))),
-        scale: Effect.fn("OwnModels.scale")((owner, idOrName, scaling) =>
-          changing(owner, idOrName, (id) => setReplicas(actor(owner), owner.orgId, id, scaling))
-        ),
+        scale: Effect.fn("OwnModels.scale")((owner, idOrName, scaling) => changing(owner, idOrName, (id) => scaleOwn(owner, id, scaling))),
         remove: Effect.fn("OwnModels.remove")((owner, idOrName) => changing(owner, idOrName, (id) => deleteOwn(owner, id)))
       })
     })

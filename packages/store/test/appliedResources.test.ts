@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { OrgId } from "@seatrial/domain"
 import { Effect, Layer, Option, Schema } from "effect"
-import { type AdoptInput, AppliedResources, Deployments, ModelAdmin, Runs } from "../src/index.ts"
+import { type AdoptInput, AppliedResources, Deployments, ModelAdmin, OwnModels, Runs } from "../src/index.ts"
 import { layerRole, layerStore } from "./stage.ts"
 import { makeCaller, newModel, walk } from "./support/index.ts"
 import { screened } from "./support/trialRecords.ts"
@@ -27,7 +27,7 @@ const audited = Effect.fnUntraced(function* (orgId: OrgId) {
   return (yield* Schema.decodeUnknownEffect(Audited)(rows)).map(({ action }) => action)
 })
 
-const layerApplied = Layer.mergeAll(AppliedResources.layerSql.pipe(Layer.provide(layerRole("operator"))), ModelAdmin.layerSql).pipe(
+const layerApplied = Layer.mergeAll(AppliedResources.layerSql.pipe(Layer.provide(layerRole("operator"))), ModelAdmin.layerSql, OwnModels.layerSql).pipe(
   Layer.provideMerge(layerStore)
 )
 
@@ -98,6 +98,44 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       assert.deepInclude(yield* predecessor, { run: first, commit: screened.facts.commit, replicas: 0 })
       yield* sql`UPDATE endpoints SET reachable_at = now() WHERE org_id = ${orgId} AND url = ${urls[0]}`
       assert.deepInclude(yield* predecessor, { replicas: 1 })
+    })
+  )
+
+  it.effect("the number of engines that an object sets is the model's, once audited, until the object sets none and the API may change it", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const models = yield* OwnModels
+      const sql = yield* PgClient.PgClient
+      const { caller } = yield* makeCaller("applied-scaled")
+      const { orgId } = caller
+      const id = yield* applied.adopt(input(orgId, "scaled"))
+      yield* walk(caller, id, "activating")
+      yield* runs.activate({ id, orgId, from: "activating" })
+      yield* sql`DELETE FROM outbox WHERE org_id = ${orgId}`
+      const numbers = Effect.map(runs.observe(id), (run) => {
+        const { applied, replicas } = Option.getOrThrow(run)
+        return [replicas, applied?.current?.replicas]
+      })
+      assert.deepStrictEqual(yield* numbers, [1, undefined])
+      yield* Effect.forEach([3, 3, 3], (replicas) => applied.scale(place("scaled"), replicas), { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* numbers, [3, 3])
+      assert.strictEqual(Option.getOrThrow(yield* applied.find(place("scaled"))).replicas, 3)
+      const events = yield* sql`SELECT before, after FROM audit_events WHERE org_id = ${orgId} AND actor_kind = 'system' AND action = 'updated'`
+      assert.deepStrictEqual<unknown>(events, [{ before: { replicas: 1 }, after: { replicas: 3, applied: place("scaled") } }])
+      // The operator is told about the serving run.
+      assert.strictEqual((yield* sql`SELECT FROM outbox WHERE org_id = ${orgId} AND deployment_id = ${id}`).length, 1)
+
+      const refused = yield* Effect.flip(models.scale(caller, "scaled", { replicas: 2 }))
+      assert.deepInclude(refused, { _tag: "ModelManaged", ...place("scaled") })
+      yield* models.scale(caller, "scaled", { replicas: 3 })
+      // A change of the specification keeps the number, and so does an object that sets none any more.
+      const second = yield* applied.adopt(input(orgId, "scaled", { specHash: "b".repeat(64) }, { generation: 2 }))
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(second)).applied?.current?.replicas, 3)
+      yield* applied.scale(place("scaled"), null)
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(second)).replicas, 3)
+      yield* models.scale(caller, "scaled", { replicas: 2 })
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(second)).replicas, 2)
     })
   )
 

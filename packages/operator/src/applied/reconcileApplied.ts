@@ -20,6 +20,7 @@ import { fieldPath } from "./fieldNames.ts"
 import { isDefinitionDeleted } from "./isDefinitionDeleted.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
+import { replicasToRecord } from "./replicasToRecord.ts"
 
 /** After a write conflict. */
 const soon = Option.some(Duration.seconds(1))
@@ -198,6 +199,7 @@ const adopt = Effect.fnUntraced(function* (context: AppliedContext, key: Applied
     const current = Option.getOrElse(yield* context.cluster.deployments.get(key.name, key.namespace), (): WatchedDeployment => resource)
     return yield* showRefusal(current, notAdopted(adoption.failure, resource, organization))
   }
+  if (resource.spec.replicas !== undefined) yield* applied.scale(key, resource.spec.replicas)
   yield* Effect.logInfo(`the ModelDeployment ${key.namespace}/${key.name} at generation ${version.generation} became deployment ${adoption.success}`)
   yield* context.enqueue(adoption.success)
   return Option.none<Duration.Duration>()
@@ -236,6 +238,8 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
   unrecorded.delete(`${namespace}/${name}`)
   const place = { name, namespace }
   const observed = yield* observeApplied(context, place, resource)
+  const replicas = replicasToRecord(observed)
+  if (replicas !== undefined) yield* (yield* AppliedResources).scale(place, replicas)
   if (resource !== null) return yield* applyDecision(context, place, observed, resource)(decideApplied(observed))
   if (observed.binding !== null) yield* context.enqueue(observed.binding.deploymentId)
   return Option.none<Duration.Duration>()

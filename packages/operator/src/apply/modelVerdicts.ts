@@ -14,10 +14,10 @@ export interface Verdict {
 type ServingStatus = NonNullable<ModelDeploymentStatus["serving"]>
 
 /** Whether the object stands for its model, and not for one run. */
-const showsModel = ({ applied }: Run): boolean => applied !== null && applied.current !== null
+export const showsModel = ({ applied }: Run): boolean => applied !== null && applied.current !== null
 
 /** The revision that serves although the object shows another run; null if there is none. */
-const earlierServing = (run: Run): ServingStatus | null => {
+export const earlierServing = (run: Run): ServingStatus | null => {
   const { modelDeleted, modelDisabled, predecessor } = run
   if (!showsModel(run) || predecessor === null || modelDeleted || modelDisabled) return null
   return { deploymentId: predecessor.run, revision: predecessor.commit.slice(0, 12), replicas: predecessor.replicas }

@@ -15,6 +15,7 @@ import { isStale } from "./ignoreNotFound.ts"
 import { obstacleEvents, refusalEvents } from "./obstacleEvents.ts"
 import { recordEvent, recordedAnnotation } from "./recordEvent.ts"
 import { rootCause } from "./rootCause.ts"
+import type { EngineCounts } from "./scaleStatus.ts"
 import { servingEvents } from "./servingEvents.ts"
 import { statusOf } from "./statusOf.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
@@ -40,6 +41,7 @@ interface PatchInput {
   readonly pod: ObservedPod | null
   /** All pods of the run. */
   readonly pods: ReadonlyArray<WatchedPod>
+  readonly engines: EngineCounts
   readonly fetch: ObservedFetch
   /** The node of the engine. */
   readonly node: Node | undefined

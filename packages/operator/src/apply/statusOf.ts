@@ -8,12 +8,14 @@ import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { availableVerdict, latestStatus, progressVerdicts, servingStatus, type Verdict } from "./modelVerdicts.ts"
 import { camelCase, capitalized } from "./reasons.ts"
+import { type EngineCounts, noEngines, scaleStatus } from "./scaleStatus.ts"
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
 interface StatusInput {
   readonly run: Run
   readonly pod: ObservedPod | null
+  readonly engines?: EngineCounts
   readonly message: string
   readonly cause: ModelDeploymentStatus["cause"]
   readonly queue: QueueProgress | null
@@ -240,6 +242,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
     ...(run.revision === null ? {} : revisionStatus(run.revision)),
     ...present("endpoint", endpointOf(input)),
     ...present("serving", servingStatus(run)),
+    ...scaleStatus(run, input.engines ?? noEngines),
     latest: latestStatus(run),
     ...present("pod", pod?.name),
     phases: run.history.map(({ at, phase, reason }) => ({ phase, at: iso(at), ...present("reason", reason) })),

@@ -11,7 +11,7 @@ import type { fetchJob } from "../objects/fetchObjects.ts"
 import { wantedPod } from "../objects/wantedPod.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { type ObservedPod, whichStart } from "../observation/ObservedPod.ts"
-import { enginePodName, objectName } from "../resources/objectNames.ts"
+import { deploymentLabel, engineOrdinal, enginePodName, objectName } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { WatchedPod } from "../resources/watched.ts"
@@ -44,6 +44,8 @@ export interface Gathered {
   readonly hostClasses: ReadonlyArray<HostClass>
   /** All pods of the run. */
   readonly pods: ReadonlyArray<WatchedPod>
+  /** The engine pods of the revision that serves, if that is not the run's. */
+  readonly earlierEngines: number
   /** The engine's node; undefined if the engine has none or the node is unknown. */
   readonly node: Node | undefined
   /** The nodes of the engines above the first, by ordinal. */
@@ -98,11 +100,11 @@ const readBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom,
   return isBudgetIntact(run, budget) ? "intact" : "edited"
 })
 
-/** The name of the pod of the serving revision that the run would replace; null if there is none. */
-const readPredecessor = Effect.fnUntraced(function* ({ namespace, pods }: Cluster, { predecessor }: Run) {
-  if (predecessor === null) return null
-  const pod = yield* pods.get(enginePodName(predecessor.run), namespace)
-  return Option.isNone(pod) ? null : pod.value.metadata.name
+/** The names of the engine pods of the serving revision that the run would replace. */
+const readPredecessor = Effect.fnUntraced(function* ({ pods }: Cluster, { predecessor }: Run) {
+  if (predecessor === null) return []
+  const names = (yield* pods.listByLabel(deploymentLabel, predecessor.run)).map(({ metadata }) => metadata.name)
+  return names.filter((name) => engineOrdinal(predecessor.run, name) !== null)
 })
 
 /** Whether the run's engine is, or may soon be, deleted once its requests have ended. */
@@ -167,7 +169,8 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
   const pods = [pod, ...otherEngines.map(({ observed }) => observed.pod)]
   const times = observeTimes(memory.futureTimes, run, [{ pod, boot }, ...otherEngines.map(({ observed }) => observed)], now)
   const merged = observeMerged(mergedAnswers, run)
-  const predecessorPod = yield* readPredecessor(cluster, run)
+  const predecessorPods = yield* readPredecessor(cluster, run)
+  const predecessorPod = predecessorPods.find((name) => run.predecessor !== null && name === enginePodName(run.predecessor.run)) ?? null
   const reservations = otherEngines.length > 0 ? yield* (yield* Runs).reservations : place.reservations
   const observation = {
     run,
@@ -201,6 +204,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     podClass,
     hostClasses: place.classes.map(({ hostClass }) => hostClass),
     pods: engine.pods,
+    earlierEngines: predecessorPods.length,
     node: engine.node,
     otherNodes: nodesOf(otherEngines),
     copiesInUse: yield* readCopies(cluster, pods, place, now),

@@ -21,7 +21,11 @@ export const customResource = (run: Run, namespace: string): ModelDeployment & K
   const spec: ModelDeploymentSpec =
     run.applied === null
       ? { organization: run.orgSlug, model: run.model.slice(run.model.indexOf("/") + 1), deploymentId: run.id, ...specification }
-      : { ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}), ...specification }
+      : {
+          ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}),
+          ...specification,
+          ...(run.applied.current?.replicas === undefined ? {} : { replicas: run.applied.current.replicas })
+        }
   const metadata =
     run.applied === null
       ? {

@@ -5,6 +5,7 @@ import { progressOf } from "../apply/progressOf.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
 import { shownEngine } from "../decide/fleet.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
+import { enginesOf } from "../observation/engines.ts"
 import { isServed } from "../observation/isServed.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { AppliedDecision } from "./applyDecision.ts"
@@ -39,7 +40,9 @@ const lastingRefusal = ({ refusal }: AppliedDecision, now: number) => (refusal =
  */
 const shownPods = ({ gathered, observation, run }: DecidedRun, shown: Observation) => {
   const owns = !isFinished(run.phase) || run.engineRun === run.id || isServed(observation)
-  return owns ? { pod: shown.pod, pods: gathered.pods } : { pod: null, pods: [] }
+  const own = enginesOf(observation).filter(({ alone }) => alone.pod !== null).length
+  const engines = { own: owns ? own : 0, earlier: gathered.earlierEngines }
+  return owns ? { pod: shown.pod, pods: gathered.pods, engines } : { pod: null, pods: [], engines }
 }
 
 /**

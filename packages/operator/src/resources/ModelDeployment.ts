@@ -6,6 +6,7 @@ import {
   ModelId,
   ModelSlug,
   maxHostClasses,
+  maxReplicas,
   Phase,
   RepoName,
   Runtime,
@@ -108,11 +109,18 @@ export const ModelDeploymentSpec = Schema.Struct({
     )
   }).annotate({ description: "Source of the weights." }),
   serving: optional(Serving),
+  replicas: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxReplicas })).annotate({
+      description:
+        "How many engines serve the model; kubectl scale, a HorizontalPodAutoscaler or KEDA may set it. Changing it starts no run. Default: the number that the API set, at first 1."
+    })
+  ),
   serve: optional(
     Schema.Boolean.annotate({ description: "Whether the verified revision gets the model's traffic. false only runs the trial. Default true.", default: true })
   )
 }).annotate({
-  description: "The model to deploy. Changing the specification starts a new run; the current revision continues to serve until the new one is verified."
+  description:
+    "The model to deploy. Changing the specification starts a new run, unless only replicas changes; the current revision continues to serve until the new one is verified."
 })
 export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
 
@@ -197,6 +205,12 @@ export const ModelDeploymentStatus = Schema.Struct({
       replicas: count("Its engines that a gateway has reached.")
     }).annotate({ description: "The revision that has the model's traffic. Absent if none has it." })
   ),
+  desiredReplicas: optional(count("How many engines the model should have. Absent if this object shows a run that does not serve.")),
+  replicas: optional(
+    count("Engine pods that exist: those of the revision that serves, or of the run if none serves. An engine above the first exists once it is granted GPUs.")
+  ),
+  readyReplicas: optional(count("The engines among them that serve: a gateway has reached them.")),
+  selector: optional(text("Label selector of these pods, in the operator's namespace, for HorizontalPodAutoscalers.")),
   latest: optional(
     Schema.Struct({
       deploymentId: text("Id of the newest run."),

@@ -30,6 +30,8 @@ interface Definition {
    * would cost as much as the rest of the write.
    */
   readonly atomic: ReadonlyArray<string>
+  /** The paths of the scale subresource, which kubectl scale and autoscalers use; absent: there is none. */
+  readonly scale?: { readonly specReplicasPath: string; readonly statusReplicasPath: string; readonly labelSelectorPath: string }
 }
 
 /** Adds these members to the part of a schema at that path; see `Rule.path`. Throws if the path does not exist. */
@@ -57,7 +59,7 @@ const ruled = (schema: JsonSchema.JsonSchema, { atomic, listKeys, rules }: Pick<
 
 const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since its creation." }
 
-const definition = ({ atomic, columns, description, listKeys, properties, resource, rules, shortName, singular }: Definition) => ({
+const definition = ({ atomic, columns, description, listKeys, properties, resource, rules, scale, shortName, singular }: Definition) => ({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
   metadata: {
@@ -91,7 +93,7 @@ const definition = ({ atomic, columns, description, listKeys, properties, resour
             { atomic, rules, listKeys }
           )
         },
-        ...("status" in properties ? { subresources: { status: {} } } : {}),
+        ...("status" in properties ? { subresources: { status: {}, ...(scale === undefined ? {} : { scale }) } } : {}),
         additionalPrinterColumns: columns
       }
     ]
@@ -110,6 +112,7 @@ export const customResourceDefinitions = {
     rules: modelDeploymentRules,
     listKeys: { "status.conditions": ["type"] },
     atomic: ["status"],
+    scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas", labelSelectorPath: ".status.selector" },
     columns: [
       { name: "Model", type: "string", jsonPath: ".status.model", description: "Name that callers use." },
       { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Phase of the run." },
@@ -128,6 +131,9 @@ export const customResourceDefinitions = {
       age,
       { name: "Host class", type: "string", jsonPath: ".status.hostClass", description: "Host class that was chosen.", priority: 1 },
       { name: "Message", type: "string", jsonPath: ".status.message", description: "What the run does or waits for, and why it ended.", priority: 1 },
+      { name: "Desired", type: "integer", jsonPath: ".status.desiredReplicas", description: "Engines that the model should have.", priority: 1 },
+      { name: "Granted", type: "integer", jsonPath: ".status.replicas", description: "Engine pods that exist.", priority: 1 },
+      { name: "Ready engines", type: "integer", jsonPath: ".status.readyReplicas", description: "Engines that serve.", priority: 1 },
       { name: "Revision", type: "string", jsonPath: ".status.revision", description: "Short commit.", priority: 1 },
       { name: "Repository", type: "string", jsonPath: ".spec.source.repo", description: "Repository on the model hub.", priority: 1 },
       { name: "Commit", type: "string", jsonPath: ".status.commit", description: "Full commit.", priority: 1 },

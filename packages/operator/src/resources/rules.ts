@@ -42,7 +42,8 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   {
     path: "spec",
     rule: "!has(oldSelf.deploymentId) || self == oldSelf",
-    message: "this object shows a deployment made through the API, whose specification is immutable: create another deployment instead"
+    message:
+      "this object shows a deployment made through the API, whose specification is immutable: create another deployment instead, or change the number of engines with seatrial scale"
   },
   {
     path: "spec",

@@ -21,6 +21,7 @@ const binding: Binding = {
   namesModel: false,
   repo: "seatrial/tiny-chat",
   modelDeleted: false,
+  replicas: null,
   deploymentId,
   phase: "booting"
 }

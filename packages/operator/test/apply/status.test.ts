@@ -361,6 +361,29 @@ describe("the status", () => {
     })
   }
 
+  it("has the numbers and the selector of the engines that serve, as the scale subresource reads them", () => {
+    const own = `seatrial.dev/deployment=${run.id},seatrial.dev/role=engine`
+    const other = `seatrial.dev/deployment=${otherDeployment},seatrial.dev/role=engine`
+    const endpoints = [0, 1].map((ordinal) => ({ url: `http://127.0.3.${ordinal}:8000`, pod: `${ordinal}`, reachable: ordinal === 0 }))
+    const counts = { own: 2, earlier: 3 }
+    const scales: ReadonlyArray<readonly [what: string, run: Run, desired: number | undefined, replicas: number, ready: number, selector: string]> = [
+      ["serves", { ...serving, replicas: 4, endpoints, applied: applied(1) }, 4, 2, 1, own],
+      ["serves, of the API", { ...serving, replicas: 4, endpoints }, 4, 2, 1, own],
+      ["is tried while another serves", { ...run, phase: "booting", replicas: 4, predecessor: earlier, applied: applied(1) }, 4, 3, 1, other],
+      ["is the first one", { ...run, phase: "booting", replicas: 4, applied: applied(1) }, 4, 2, 0, own],
+      ["is tried, of the API", { ...run, phase: "booting", replicas: 4, predecessor: earlier }, undefined, 2, 0, own],
+      ["is disabled", { ...serving, modelDisabled: true, applied: applied(1) }, 1, 2, 0, own]
+    ]
+    for (const [what, shown, desiredReplicas, replicas, readyReplicas, selector] of scales) {
+      const status = statusOf({ ...input, run: shown, engines: counts })
+      assert.deepStrictEqual(
+        [status.desiredReplicas, status.replicas, status.readyReplicas, status.selector],
+        [desiredReplicas, replicas, readyReplicas, selector],
+        what
+      )
+    }
+  })
+
   it("of the object of one run does not tell about other runs of the model", () => {
     const status = statusOf({ ...input, run: { ...run, phase: "booting", predecessor: earlier } })
     assert.isUndefined(status.serving)

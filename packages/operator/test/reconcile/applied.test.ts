@@ -60,6 +60,30 @@ describe("an applied object", () => {
     })
   })
 
+  it.effect("that sets a number of engines is scaled without another run, also after it was lost, and keeps the number that it no longer sets", () => {
+    const door = makeDoor()
+    door.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "4" }, conditions: [{ type: "Ready", status: "True" }] } })
+    const scaled = (desired: number, ready: number) =>
+      door.until(() => door.status().desiredReplicas === desired && door.status().replicas === ready && door.status().readyReplicas === ready)
+    return Effect.gen(function* () {
+      door.apply({ ...spec, replicas: 2 })
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* scaled(2, 2)
+          door.apply({ ...spec, replicas: 3 }, 2)
+          yield* scaled(3, 3)
+          door.kube.drop("ModelDeployment", "tiny")
+          yield* door.until(() => door.metadata().uid !== undefined)
+          assert.deepInclude(door.object()?.spec, { replicas: 3 })
+          door.apply(spec, 3)
+          yield* door.until(() => door.rows()[0]?.applied?.current?.generation === 3)
+          yield* idle
+        })
+      )
+      assert.deepStrictEqual([door.made(), door.rows()[0]?.replicas, door.rows()[0]?.applied?.current?.replicas], [1, 3, undefined])
+    })
+  })
+
   it.effect("that is changed midway cancels its unfinished run and deletes all of its objects", () => {
     const door = makeDoor()
     door.setStory("starting")

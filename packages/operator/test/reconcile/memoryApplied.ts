@@ -14,7 +14,7 @@ const idOf = (count: number) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w
 
 /** The store of applied objects over rows in memory: the organization `acme`, with some names taken. */
 export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
-  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel">>()
+  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel" | "replicas">>()
   const keys = new Map<string, DeploymentId>()
   const taken = new Set<string>()
   let createdRuns = 0
@@ -29,6 +29,12 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
   const end = (id: DeploymentId, reason: string) =>
     Effect.map(Clock.currentTimeMillis, (now) => change(id, (row) => (row.endedAt === null ? move(row, "cancelled", now, reason, null) : row)))
   const unbind = (row: Run): Run => ({ ...row, applied: row.applied === null ? null : { ...row.applied, current: null } })
+  const rescaled = (row: Run, number: { readonly replicas?: number }): Run => {
+    const current = row.applied?.current ?? null
+    if (row.applied === null || current === null) return { ...row, ...number }
+    const { generation, namesModel, uid } = current
+    return { ...row, ...number, applied: { ...row.applied, current: { uid, generation, namesModel, ...number } } }
+  }
   const reached = Effect.suspend(() => (away ? Effect.die(new Error("Postgres is away")) : Effect.void))
 
   const service = AppliedResources.of({
@@ -67,7 +73,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         serve,
         applied: { namespace, name, current: { uid, generation, namesModel: modelId !== null } }
       })
-      bindings.set(name, { uid, generation, specHash, deploymentId: id, namesModel: modelId !== null })
+      bindings.set(name, { uid, generation, specHash, deploymentId: id, namesModel: modelId !== null, replicas: before?.replicas ?? null })
       keys.set(key, id)
       notify(id)
       yield* gate(`adopt ${name}`)
@@ -80,9 +86,19 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         bindings.set(name, { ...binding, uid, generation })
         change(binding.deploymentId, (row) => ({
           ...row,
-          applied: row.applied === null ? null : { ...row.applied, current: { uid, generation, namesModel: binding.namesModel } }
+          applied: row.applied === null ? null : { ...row.applied, current: { ...row.applied.current, uid, generation, namesModel: binding.namesModel } }
         }))
         yield* gate(`rebind ${name}`)
+      }),
+    scale: ({ name }, replicas) =>
+      Effect.gen(function* () {
+        const binding = bindings.get(name)
+        if (binding === undefined || binding.replicas === replicas) return
+        bindings.set(name, { ...binding, replicas })
+        const number = replicas === null ? {} : { replicas }
+        // The number is the model's: all its runs have it.
+        for (const row of [...rows.values()].filter(({ applied }) => applied?.name === name)) change(row.id, (each) => rescaled(each, number))
+        yield* gate(`scale ${name}`)
       }),
     retire: ({ name }) =>
       Effect.gen(function* () {

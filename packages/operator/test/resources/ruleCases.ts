@@ -26,6 +26,7 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
   ["rule-less", { ...tiny, serving: { maxContext: 127 } }, "maxContext must be at least 128"],
   ["rule-factor", { ...tiny, serving: { yarn: { factor: 64 } } }, null],
   ["rule-more", { ...tiny, serving: { yarn: { factor: 64.5 } } }, "yarn.factor must be at most 64"],
+  ["rule-replicas", { ...tiny, replicas: 64 }, null],
   ["rule-any", { ...tiny, serving: { hostClass: "any" } }, null],
   ["rule-classes", { ...tiny, serving: { hostClasses: ["h200", "h100"] } }, null],
   ["rule-both", { ...tiny, serving: { hostClass: "h100", hostClasses: ["h200"] } }, "hostClass names one class and hostClasses several: set one of the two"],

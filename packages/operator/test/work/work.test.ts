@@ -323,6 +323,7 @@ describe("check suites", () => {
         node: undefined,
         otherNodes: new Map(),
         copiesInUse: null,
+        earlierEngines: 0,
         merged: "none" as const,
         mergedAnswers: new Map(),
         bootVerdicts: new Map(),

@@ -1,5 +1,6 @@
 import { decisions } from "./0059_decisions.ts"
 import { replicas } from "./0060_replicas.ts"
+import { appliedReplicas } from "./0061_applied_replicas.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -29,5 +30,6 @@ export const migrations = {
   "0057_placement": placement,
   "0058_spend_sum_order": spendSumOrder,
   "0059_decisions": decisions,
-  "0060_replicas": replicas
+  "0060_replicas": replicas,
+  "0061_applied_replicas": appliedReplicas
 }

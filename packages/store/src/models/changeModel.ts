@@ -85,10 +85,10 @@ export const readReplicas = (sql: PgClient.PgClient) => {
   })
 }
 
-/** Changes how many engines serve the model. Changes nothing if the model already has that number. */
+/** Changes how many engines serve the model. Changes nothing if the model already has that number. `source`: what else the audit event says. */
 export const makeSetReplicas = (sql: PgClient.PgClient, { change, locked }: ReturnType<typeof changeModel>) => {
   const read = readReplicas(sql)
-  return Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, after: ModelScaling) {
+  return Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, after: ModelScaling, source: object = {}) {
     const model = yield* locked(orgId, id)
     const before = yield* read(orgId, id)
     if (before.replicas === after.replicas) return
@@ -97,7 +97,7 @@ export const makeSetReplicas = (sql: PgClient.PgClient, { change, locked }: Retu
       model,
       action: "updated",
       before,
-      after,
+      after: { ...after, ...source },
       statements: (at) => [sql`UPDATE models SET replicas = ${after.replicas}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`]
     })
   })

@@ -1,0 +1,64 @@
+import { assert, it } from "@effect/vitest"
+import { Pod } from "@seatrial/kube"
+import { Effect, Schema } from "effect"
+import { bodyOf } from "../e2e/Caller.ts"
+import { ask, wholeOf } from "../e2e/chat.ts"
+import { patiently } from "../e2e/cluster.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { serving, source } from "../e2e/Served.ts"
+import { startRealCluster } from "./RealCluster.ts"
+import { simulatedHostClass } from "./simulatedHostClass.ts"
+import { startProduct } from "./startProduct.ts"
+
+const Scale = Schema.fromJsonString(
+  Schema.Struct({
+    spec: Schema.Struct({ replicas: Schema.Int }),
+    status: Schema.Struct({ replicas: Schema.Int, selector: Schema.String })
+  })
+)
+const Refused = Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) })
+const Listed = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
+
+it.live(
+  "on a real control plane kubectl scale changes the number of engines and starts no trial, and the API refuses another number",
+  () =>
+    Effect.gen(function* () {
+      const cluster = yield* startRealCluster
+      const { command, kube, namespace } = cluster
+      const within = `--namespace=${namespace}`
+      const object = {
+        apiVersion: "seatrial.dev/v1alpha1",
+        kind: "ModelDeployment",
+        metadata: { name: "tiny", namespace },
+        spec: { source: { repo: source.repo }, serving: { hostClass: serving.host_class, maxContext: serving.max_context } }
+      }
+      for (const each of [simulatedHostClass("sim-small", { bootDeadlineSeconds: 180, drainSeconds: 2 }), object])
+        yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(each) })
+      const { caller, startOperator } = yield* startProduct(cluster)
+      const operator = yield* startOperator({ OPERATOR_ORGANIZATION: "local" })
+      const shown = command("kubectl", ["get", "mdep", "tiny", within, "-o", "jsonpath={.status.desiredReplicas} {.status.replicas} {.status.readyReplicas}"])
+      const numbers = (text: string) =>
+        eventually(`it shows ${text}`, shown, (current) => current === text).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
+      yield* numbers("1 1 1")
+
+      yield* command("kubectl", ["scale", "mdep", "tiny", within, "--replicas=2"])
+      yield* numbers("2 2 2")
+      const path = `/apis/seatrial.dev/v1alpha1/namespaces/${namespace}/modeldeployments/tiny/scale`
+      const scale = Schema.decodeUnknownSync(Scale)(yield* command("kubectl", ["get", "--raw", path]))
+      assert.deepStrictEqual([scale.spec.replicas, scale.status.replicas], [2, 2])
+      const engines = Effect.map(patiently(kube.list(Pod, { namespace, labelSelector: scale.status.selector })), (pods) => pods.length)
+      assert.strictEqual(yield* engines, 2)
+      assert.isAbove(wholeOf(yield* ask(caller, "local/tiny")).usage.completion_tokens, 0)
+      assert.match(yield* command("kubectl", ["get", "mdep", "tiny", within, "-o", "wide"]), /DESIRED +GRANTED +READY ENGINES.* {2}2 +2 +2 /su)
+
+      const refused = yield* caller.call("PUT", "/v1/models/tiny/scaling", { replicas: 3 })
+      assert.deepStrictEqual([refused.status, bodyOf(Refused, refused).error.code], [409, "model_managed"])
+      assert.include(bodyOf(Refused, refused).error.message, `kubectl -n ${namespace} scale modeldeployment tiny`)
+
+      yield* command("kubectl", ["scale", "mdep", "tiny", within, "--replicas=1"])
+      yield* numbers("1 1 1")
+      assert.strictEqual(yield* engines, 1)
+      assert.strictEqual(bodyOf(Listed, yield* caller.call("GET", "/v1/deployments")).data.length, 1)
+    }).pipe(Effect.scoped),
+  1_200_000
+)
