@@ -1,17 +1,20 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../observation/isServed.ts"
+import type { Growth } from "../observation/ObservedEngine.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, roleLabel } from "../resources/objectNames.ts"
-import { earlierServing, servingStatus, showsModel } from "./modelVerdicts.ts"
+import { earlierServing, servingStatus, showsModel, type Verdict } from "./modelVerdicts.ts"
 
 /** Numbers of engine pods. `earlier`: pods of the serving revision while another run is tried. */
 export interface EngineCounts {
   readonly own: number
   readonly earlier: number
+  /** Why the model lacks engines above its first; null if it lacks none, undefined if that is not known yet. */
+  readonly lacks: Growth["limit"] | undefined
 }
 
-export const noEngines: EngineCounts = { own: 0, earlier: 0 }
+export const noEngines: EngineCounts = { own: 0, earlier: 0, lacks: null }
 
 type ScaleStatus = Pick<ModelDeploymentStatus, "desiredReplicas" | "readyReplicas" | "replicas" | "selector">
 
@@ -26,4 +29,37 @@ export const scaleStatus = (run: Run, { earlier, own }: EngineCounts): ScaleStat
     readyReplicas: servingStatus(run)?.replicas ?? 0,
     selector: selectorOf(isEarlier && run.predecessor !== null ? run.predecessor.run : run.engineRun)
   }
+}
+
+const reasons = {
+  gpus: { reason: "NoGpus", message: "no GPUs of the host class are free for another engine." },
+  queue: { reason: "QueuedRuns", message: "deployments in the queue get the GPUs first." },
+  organization: { reason: "OrganizationLimit", message: "the organization has reached its GPU limit." },
+  funds: { reason: "Funds", message: "the organization has no funds." },
+  first: { reason: "FirstEngine", message: "further engines start after the first one." }
+} as const
+
+interface ScalingInput {
+  readonly run: Run
+  readonly engines?: EngineCounts
+  readonly idle?: boolean
+  readonly unfunded?: string | null
+}
+
+/**
+ * Whether the model has fewer engines than it should have, and why. Null if the object shows a run that does not serve;
+ * undefined if the reason is not known yet.
+ */
+export const scalingVerdict = ({ engines = noEngines, idle = false, run, unfunded = null }: ScalingInput): Verdict | null | undefined => {
+  const { desiredReplicas, replicas = 0 } = scaleStatus(run, engines)
+  if (desiredReplicas === undefined) return null
+  if (servingStatus(run) === null) return { holds: false, reason: "NotServing", message: "The model does not serve." }
+  const lacks = unfunded === null ? engines.lacks : "funds"
+  if (lacks === undefined && desiredReplicas > Math.max(1, replicas)) return undefined
+  if (lacks === undefined || lacks === null)
+    return idle
+      ? { holds: false, reason: "Idle", message: "The model gets no requests, so it needs no engine." }
+      : { holds: false, reason: "Granted", message: "No engine waits for GPUs." }
+  const { message, reason } = reasons[lacks]
+  return { holds: true, reason, message: `The model has ${replicas} of ${desiredReplicas} engines: ${message}` }
 }

@@ -8,7 +8,7 @@ import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { availableVerdict, latestStatus, progressVerdicts, servingStatus, type Verdict } from "./modelVerdicts.ts"
 import { camelCase, capitalized } from "./reasons.ts"
-import { type EngineCounts, noEngines, scaleStatus } from "./scaleStatus.ts"
+import { type EngineCounts, noEngines, scaleStatus, scalingVerdict } from "./scaleStatus.ts"
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
@@ -114,10 +114,13 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
     const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : iso(now)
     return { type, status, reason, message, lastTransitionTime, observedGeneration }
   }
+  const scaling = scalingVerdict(input)
   return [
     ...(first === undefined ? [] : [first]),
     condition("Ready", ready),
     condition("Available", availableVerdict(run, ready)),
+    ...(scaling === undefined ? (before?.conditions ?? []).filter(({ type }) => type === "ScalingLimited") : []),
+    ...(scaling === undefined || scaling === null ? [] : [condition("ScalingLimited", scaling)]),
     ...progress.map(({ type, verdict }) => condition(type, verdict, refused?.observedGeneration)),
     condition("Activated", activatedVerdict(input)),
     condition("Failed", failedVerdict(input))

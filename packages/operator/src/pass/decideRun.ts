@@ -37,13 +37,16 @@ export interface DecidedRun {
 const fleetChoice = ({ decision, isIdle, observation: { engines, growth, podClass }, run }: DecidedRun): Pick<NotedChoice, "fleet" | "otherEngines"> => {
   if (engines.length === 0 || run.engineRun !== run.id) return {}
   const granted = new Set(decision.actions.flatMap((action) => (action._tag === "EnsurePod" ? (action.ordinal ?? 0) : [])))
-  const [present, absent] = [engines.filter(({ pod }) => pod !== null), engines.filter(({ pod }) => pod === null)]
+  const lacksSome = !isIdle && engines.some(({ ordinal, pod }) => pod === null && !granted.has(ordinal))
+  const gpus = podClass?.hostClass.gpu_count ?? 0
+  const otherEngines = engines.flatMap(({ ordinal, pod }) => (pod !== null || granted.has(ordinal) ? ordinal : []))
   return {
-    otherEngines: engines.flatMap(({ ordinal, pod }) => (pod !== null || granted.has(ordinal) ? ordinal : [])),
+    otherEngines,
     fleet: {
-      hasOthers: present.length > 0 || granted.size > 0,
-      lacksSome: !isIdle && absent.some(({ ordinal }) => !granted.has(ordinal)),
-      yieldingGpus: growth.yields * (podClass?.hostClass.gpu_count ?? 0)
+      organization: run.orgSlug,
+      otherGpus: otherEngines.length * gpus,
+      lacks: lacksSome ? (growth.limit ?? "gpus") : null,
+      yieldingGpus: growth.yields * gpus
     }
   }
 }
@@ -89,9 +92,9 @@ export const decideRun = Effect.fnUntraced(function* (
   }
   // The engine of a released run exists again if another run reuses it. The run is released again after that.
   if (observation.released && enginesOf(observation).some(({ alone }) => alone.pod !== null) && run.engineRun === run.id) memory.released.delete(run.id)
-  const wasQueued = memory.pool.isQueued(run.id)
+  const wentFirst = memory.pool.goesFirst(run.id)
   // At once: if the pass fails after this and is repeated, nothing changes here any more.
   if (notePlace(memory, decided)) yield* Effect.forEach(memory.pool.queued(), enqueue, { discard: true })
-  if (!wasQueued && memory.pool.isQueued(run.id)) yield* Effect.forEach(memory.pool.yielders(), enqueue, { discard: true })
+  if (!wentFirst && memory.pool.goesFirst(run.id)) yield* Effect.forEach(memory.pool.yielders(), enqueue, { discard: true })
   return decided
 })

@@ -8,6 +8,7 @@ import { whyNoTraffic } from "../decide/traffic.ts"
 import { enginesOf } from "../observation/engines.ts"
 import { isServed } from "../observation/isServed.ts"
 import type { Observation } from "../observation/Observation.ts"
+import type { RunMemory } from "../RunMemory.ts"
 import type { AppliedDecision } from "./applyDecision.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
@@ -38,10 +39,11 @@ const lastingRefusal = ({ refusal }: AppliedDecision, now: number) => (refusal =
 /**
  * The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves.
  */
-const shownPods = ({ gathered, observation, run }: DecidedRun, shown: Observation) => {
+const shownPods = ({ pool }: RunMemory, { gathered, observation, run }: DecidedRun, shown: Observation) => {
   const owns = !isFinished(run.phase) || run.engineRun === run.id || isServed(observation)
   const own = enginesOf(observation).filter(({ alone }) => alone.pod !== null).length
-  const engines = { own: owns ? own : 0, earlier: gathered.earlierEngines }
+  const serving = isServed(observation) || run.predecessor === null ? run.engineRun : run.predecessor.run
+  const engines = { own: owns ? own : 0, earlier: gathered.earlierEngines, lacks: pool.lacks(serving) }
   return owns ? { pod: shown.pod, pods: gathered.pods, engines } : { pod: null, pods: [], engines }
 }
 
@@ -58,7 +60,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
   if (resource === null || decision.actions.some(({ _tag }) => _tag === "RemoveResource")) return [unrecorded]
   const shown = shownEngine(observation)
   const unshown = yield* patchStatus({
-    ...shownPods(decided, shown),
+    ...shownPods(memory, decided, shown),
     statusWrites: memory.statusWrites,
     backlog: backlog(),
     run,

@@ -4,6 +4,7 @@ import type { Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { progressOf } from "../../src/apply/progressOf.ts"
 import { rootCause } from "../../src/apply/rootCause.ts"
+import type { EngineCounts } from "../../src/apply/scaleStatus.ts"
 import { statusOf } from "../../src/apply/statusOf.ts"
 import { faultEvents, transitionEvents } from "../../src/apply/transitionEvents.ts"
 import { gpuFaultOfNode } from "../../src/gather/gpuFault.ts"
@@ -232,6 +233,7 @@ describe("the status", () => {
       "Accepted True 1",
       "Ready True 1",
       "Available True 1",
+      "ScalingLimited False 1",
       "Progressing True 1",
       "Stalled False 1",
       "Activated True 1",
@@ -241,7 +243,7 @@ describe("the status", () => {
     const later = statusOf({ ...input, run: serving, before: first, now: 9_000, pod: { ...pod, ready: false } })
     assert.deepStrictEqual(
       (later.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime)),
-      [1_000, 9_000, 9_000, 1_000, 1_000, 1_000, 1_000]
+      [1_000, 9_000, 9_000, 1_000, 1_000, 1_000, 1_000, 1_000]
     )
   })
 
@@ -299,6 +301,7 @@ describe("the status", () => {
     assert.deepStrictEqual(conditionsOf(status), [
       "Ready True 1",
       "Available True 1",
+      "ScalingLimited False 1",
       "Progressing True 1",
       "Stalled False 1",
       "Activated True 1",
@@ -365,7 +368,7 @@ describe("the status", () => {
     const own = `seatrial.dev/deployment=${run.id},seatrial.dev/role=engine`
     const other = `seatrial.dev/deployment=${otherDeployment},seatrial.dev/role=engine`
     const endpoints = [0, 1].map((ordinal) => ({ url: `http://127.0.3.${ordinal}:8000`, pod: `${ordinal}`, reachable: ordinal === 0 }))
-    const counts = { own: 2, earlier: 3 }
+    const counts = { own: 2, earlier: 3, lacks: null }
     const scales: ReadonlyArray<readonly [what: string, run: Run, desired: number | undefined, replicas: number, ready: number, selector: string]> = [
       ["serves", { ...serving, replicas: 4, endpoints, applied: applied(1) }, 4, 2, 1, own],
       ["serves, of the API", { ...serving, replicas: 4, endpoints }, 4, 2, 1, own],
@@ -382,6 +385,36 @@ describe("the status", () => {
         what
       )
     }
+  })
+
+  const limited: ReadonlyArray<readonly [what: string, lacks: EngineCounts["lacks"], run: Partial<Run>, condition: string | null, more?: object]> = [
+    ["all engines are granted", null, { ...serving, replicas: 2 }, "False Granted"],
+    ["one engine is enough", undefined, serving, "False Granted"],
+    ["no GPUs are free", "gpus", { ...serving, replicas: 4 }, "True NoGpus"],
+    ["queued runs go first", "queue", { ...serving, replicas: 4 }, "True QueuedRuns"],
+    ["the organization has reached its limit", "organization", { ...serving, replicas: 4 }, "True OrganizationLimit"],
+    ["further engines start later", "first", { ...serving, replicas: 4 }, "True FirstEngine"],
+    ["funds are used up", null, { ...serving, replicas: 4 }, "True Funds", { unfunded: "BalanceUsedUp" }],
+    ["there are no requests", null, { ...serving, replicas: 4 }, "False Idle", { idle: true }],
+    ["the model is disabled", null, { ...serving, modelDisabled: true }, "False NotServing"],
+    ["an earlier revision serves with fewer engines", "queue", { phase: "booting", replicas: 4, predecessor: earlier }, "True QueuedRuns"],
+    ["an operator that has just started does not know it", undefined, { phase: "booting", replicas: 4, predecessor: earlier }, null]
+  ]
+  for (const [what, lacks, change, condition, more] of limited) {
+    it(`names what limits the number of engines, if ${what}`, () => {
+      const status = statusOf({ ...input, run: { ...run, ...change, applied: applied(1) }, engines: { own: 2, earlier: 3, lacks }, ...more })
+      const scaling = status.conditions?.find(({ type }) => type === "ScalingLimited")
+      assert.strictEqual(scaling === undefined ? null : `${scaling.status} ${scaling.reason}`, condition)
+    })
+  }
+
+  it("keeps what limits the number of engines until a new operator knows it, and drops it if the run does not serve any more", () => {
+    const shown: Run = { ...run, phase: "booting", replicas: 4, predecessor: earlier, applied: applied(1) }
+    const before = statusOf({ ...input, run: shown, engines: { own: 1, earlier: 3, lacks: "gpus" } })
+    const after = statusOf({ ...input, run: shown, engines: { own: 1, earlier: 3, lacks: undefined }, before, now: 9_000 })
+    assert.deepStrictEqual(after.conditions, before.conditions)
+    const ended = statusOf({ ...input, run: { ...shown, applied: null }, engines: { own: 1, earlier: 3, lacks: null }, before })
+    assert.notInclude(ended.conditions?.map(({ type }) => type) ?? [], "ScalingLimited")
   })
 
   it("of the object of one run does not tell about other runs of the model", () => {

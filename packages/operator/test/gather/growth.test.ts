@@ -55,14 +55,42 @@ describe("the engines above the first", () => {
   it("give their GPUs once: what another model gives already counts", () => {
     const { growth, pool } = poolWith(2, [0, 1])
     pool.note(queued, "queued")
-    pool.note({ ...serving, id: third }, "activated", false, { fleet: { hasOthers: true, lacksSome: false, yieldingGpus: 1 } })
+    pool.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "acme", otherGpus: 1, lacks: null, yieldingGpus: 1 } })
     assert.strictEqual(growth().yields, 0)
   })
 
-  it("do not give way to a run that waits for its organization's limit", () => {
-    const { growth, pool } = poolWith(2, [0, 1])
-    pool.note(queued, "waiting")
-    assert.strictEqual(growth().yields, 0)
+  /** On eight GPUs, with three engines of the model and a run that waits. */
+  const heldBack = (limit: number | null, change: Partial<Run> = {}, choice: Parameters<ReturnType<typeof makePool>["note"]>[3] = {}) => {
+    const { growth, pool } = poolWith(8, [0, 1, 2])
+    pool.note({ ...queued, ...change }, "waiting", false, choice)
+    return { pool, grown: growth({ gpuLimit: limit }) }
+  }
+  const needing = (gpus: number): Partial<Run> => ({ revision: { ...revision, estimate: { ...revision.estimate, gpu_count: gpus } } })
+  const limits: ReadonlyArray<readonly [what: string, grown: ReturnType<typeof heldBack>["grown"], expected: ReturnType<typeof heldBack>["grown"]]> = [
+    ["give way to a run that only the limit of its organization holds back", heldBack(3).grown, { room: 0, limit: "organization", yields: 1 }],
+    ["give way with as many as that run needs", heldBack(3, needing(2)).grown, { room: 0, limit: "organization", yields: 2 }],
+    ["leave the room under the limit to that run", heldBack(5, needing(2)).grown, { room: 0, limit: "queue", yields: 0 }],
+    ["give no GPUs to a run that even then would not fit", heldBack(3, needing(3)).grown, { room: 0, limit: "organization", yields: 0 }],
+    ["give no GPUs to a run of another organization", heldBack(3, { orgSlug: "globex" }).grown, { room: 0, limit: "organization", yields: 0 }],
+    ["give no GPUs to a run that an older one holds back", heldBack(3, { olderRun: third }).grown, { room: 0, limit: "organization", yields: 0 }],
+    ["give no GPUs to a run without funds", heldBack(3, {}, { isUnfunded: true }).grown, { room: 0, limit: "organization", yields: 0 }],
+    ["give no GPUs without a limit", heldBack(null).grown, { room: 5, limit: "gpus", yields: 0 }]
+  ]
+  for (const [what, grown, expected] of limits) it(what, () => assert.deepStrictEqual(grown, expected))
+
+  it("are told of a run that the limit holds back, and give way to it once", () => {
+    const { pool } = heldBack(3)
+    assert.isTrue(pool.goesFirst(otherDeployment))
+    pool.note({ ...queued, olderRun: third }, "waiting")
+    assert.isFalse(pool.goesFirst(otherDeployment))
+    pool.note(queued, "waiting", false, { isUnfunded: true })
+    assert.isFalse(pool.goesFirst(otherDeployment))
+    const { growth, pool: shared } = poolWith(8, [0, 1, 2])
+    shared.note(queued, "waiting")
+    shared.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "acme", otherGpus: 1, lacks: null, yieldingGpus: 1 } })
+    assert.strictEqual(growth({ gpuLimit: 3 }).yields, 0)
+    shared.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "globex", otherGpus: 1, lacks: null, yieldingGpus: 1 } })
+    assert.strictEqual(growth({ gpuLimit: 3 }).yields, 1)
   })
 
   it("are granted once: a granted engine counts before its pod is visible", () => {
@@ -82,7 +110,8 @@ describe("the engines above the first", () => {
 
   it("are woken when GPUs are freed, and when a run begins to wait", () => {
     const { pool } = poolWith(2, [0, 1])
-    pool.note(serving, "activated", false, { fleet: { hasOthers: true, lacksSome: true, yieldingGpus: 0 } })
+    pool.note(serving, "activated", false, { fleet: { organization: "acme", otherGpus: 1, lacks: "gpus", yieldingGpus: 0 } })
+    assert.strictEqual(pool.lacks(serving.id), "gpus")
     assert.include(pool.queued(), serving.id)
     assert.deepStrictEqual(pool.yielders(), [serving.id])
     pool.note(serving, "activated")

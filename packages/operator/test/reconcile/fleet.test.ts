@@ -25,6 +25,12 @@ const stageOf = (gpus: number) => {
   stage.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": String(gpus) }, conditions: [{ type: "Ready", status: "True" }] } })
   return stage
 }
+/** Whether something limits the number of engines, and what. */
+const limitOf = (stage: Stage) => {
+  const conditions = stage.mirrored()?.conditions
+  const condition = Array.isArray(conditions) ? conditions.find((each) => Predicate.isObject(each) && each.type === "ScalingLimited") : undefined
+  return Predicate.isObject(condition) ? `${condition.status} ${condition.reason}` : null
+}
 const scale = (stage: Stage, replicas: number) => stage.change((row) => ({ ...row, replicas }))
 const both = (stage: Stage) => () => messageOf(stage) === "Serves. 2 of 2 engines serve."
 
@@ -108,6 +114,24 @@ describe("a model that is scaled to two engines", () => {
         yield* stage.until(() => published(stage).join() === first)
         while (!stage.kube.names("Pod").includes(enginePodName(otherDeployment))) yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(stage.kube.names("Pod").toSorted(), [first, enginePodName(otherDeployment)].toSorted())
+      })
+    )
+  })
+
+  it.effect("gives the second one to another model that its organization's limit holds back, although GPUs are free, and says what limits it", () => {
+    const stage = stageOf(4)
+    return stage.operate(
+      Effect.gen(function* () {
+        stage.change((row) => ({ ...row, gpuLimit: 2 }))
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        scale(stage, 2)
+        yield* stage.until(both(stage))
+        assert.strictEqual(limitOf(stage), "False Granted")
+        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, model: "acme/other", gpuLimit: 2 })
+        yield* stage.until(() => published(stage).join() === first)
+        while (!stage.kube.names("Pod").includes(enginePodName(otherDeployment))) yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(stage.kube.names("Pod").toSorted(), [first, enginePodName(otherDeployment)].toSorted())
+        yield* stage.until(() => limitOf(stage) === "True OrganizationLimit")
       })
     )
   })

@@ -94,7 +94,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       notes.set(note)
       return note.state === "waiting" && before === "queued"
     },
-    remembers: (id: DeploymentId): boolean => notes.get(id) !== undefined || fits.has(id) || fleets.has(id),
+    remembers: (id: DeploymentId): boolean => notes.get(id) !== undefined || fits.has(id) || fleets.get(id) !== undefined,
     forget: (id: DeploymentId): Effect.Effect<void> =>
       Effect.sync(() => {
         remove(id)
@@ -109,9 +109,16 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       return { ...noView, ...view, options, roomOn: waits ? roomOnOf(question, own) : null }
     },
     /** The engines that a serving run may have above its first. */
-    growth: (question: GrowthQuestion): Growth => growthOf(ledger, notes, question, fleets.yieldingGpus(question.run.id)),
+    growth: (question: GrowthQuestion): Growth => growthOf(ledger, notes, question, fleets.except(question.run.id)),
+    /** Why the model lacks engines above its first; null if it lacks none, undefined if that is not known. */
+    lacks: (id: DeploymentId): Growth["limit"] | undefined => fleets.get(id)?.lacks,
     isQueued: (id: DeploymentId): boolean => notes.get(id)?.state === "queued",
-    /** Models whose engines above the first a queued run may get. */
+    /** Whether engines above the first go before the run: it is queued, or only its organization's limit holds it back. */
+    goesFirst: (id: DeploymentId): boolean => {
+      const note = notes.get(id)
+      return note !== undefined && (note.state === "queued" || (note.state === "waiting" && note.olderRun === null && !note.isUnfunded))
+    },
+    /** Models whose engines above the first a run that goes first may get. */
     yielders: fleets.yielders,
     /** Runs that may continue when GPUs are freed or taken, and then models that lack engines. */
     queued: (): ReadonlyArray<DeploymentId> => [...firstQueued(notes), ...fleets.growing()],

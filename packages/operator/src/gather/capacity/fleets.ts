@@ -1,10 +1,14 @@
 import type { DeploymentId } from "@seatrial/domain"
 import { maxQueueWakeUps } from "../../limits.ts"
+import type { Growth } from "../../observation/ObservedEngine.ts"
 
 /** What other runs must know of a model that has, or lacks, engines above its first. */
 export interface FleetNote {
-  readonly hasOthers: boolean
-  readonly lacksSome: boolean
+  readonly organization: string
+  /** GPUs of its engines above the first. */
+  readonly otherGpus: number
+  /** Why it lacks engines; null if it lacks none. */
+  readonly lacks: Growth["limit"]
   /** GPUs that it gives to queued runs. */
   readonly yieldingGpus: number
 }
@@ -18,11 +22,11 @@ export const makeFleets = () => {
       if (note === null) fleets.delete(id)
       else fleets.set(id, note)
     },
-    has: (id: DeploymentId): boolean => fleets.has(id),
-    /** GPUs that models other than this one give to queued runs. */
-    yieldingGpus: (except: DeploymentId): number => [...fleets].reduce((sum, [id, note]) => sum + (id === except ? 0 : note.yieldingGpus), 0),
-    yielders: (): ReadonlyArray<DeploymentId> => having(({ hasOthers }) => hasOthers),
+    get: (id: DeploymentId): FleetNote | undefined => fleets.get(id),
+    /** The notes about models other than this one. */
+    except: (own: DeploymentId): ReadonlyArray<FleetNote> => [...fleets].flatMap(([id, note]) => (id === own ? [] : note)),
+    yielders: (): ReadonlyArray<DeploymentId> => having(({ otherGpus }) => otherGpus > 0),
     /** The first few, so that the cost of a change does not depend on their number. */
-    growing: (): ReadonlyArray<DeploymentId> => having(({ lacksSome }) => lacksSome).slice(0, maxQueueWakeUps)
+    growing: (): ReadonlyArray<DeploymentId> => having(({ lacks }) => lacks !== null).slice(0, maxQueueWakeUps)
   }
 }

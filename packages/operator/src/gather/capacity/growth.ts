@@ -1,10 +1,11 @@
-import { maxReplicas } from "@seatrial/domain"
 import type { Reservation, Run } from "@seatrial/store"
 import type { Observation } from "../../observation/Observation.ts"
 import { type Growth, noGrowth } from "../../observation/ObservedEngine.ts"
 import type { PodClass } from "../../resources/PodClass.ts"
 import { viewClass } from "./classView.ts"
+import type { FleetNote } from "./fleets.ts"
 import type { GpuLedger } from "./GpuLedger.ts"
+import { organizationRoom } from "./organizationRoom.ts"
 import type { PoolNotes } from "./poolNotes.ts"
 
 /** The input for the number of engines above the first. */
@@ -51,29 +52,33 @@ const lackingGpus = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuesti
     })
   )
 
-/** How many engines the limit of the organization still permits. */
-const withinLimit = ({ gpuLimit }: Run, organizationGpus: number, gpus: number): number =>
-  gpuLimit === null ? maxReplicas : Math.max(0, Math.floor((gpuLimit - organizationGpus) / gpus))
-
 /**
  * Whether the serving run may get more engines above the first. They take only GPUs that are free, unreserved and of no
- * use for a queued run. `yielding`: GPUs that other models give back already.
+ * use for a queued run. `others`: the notes about other models.
  */
-export const growthOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, yielding: number): Growth => {
+export const growthOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, others: ReadonlyArray<FleetNote>): Growth => {
   const { funding, hasFirst, placed, podClass, run } = question
   if (podClass === null) return { ...noGrowth, limit: "gpus" }
   const { gpu_count } = podClass.hostClass
   const { freeSlots, organizationGpus } = viewClass(ledger, notes, { ...question, own: "" }, podClass)
-  const permitted = withinLimit(run, organizationGpus, gpu_count)
+  const own = others.filter(({ organization }) => organization === run.orgSlug)
+  const { limit, permitted, ...held } = organizationRoom(notes, {
+    run,
+    gpus: gpu_count,
+    organizationGpus,
+    otherGpus: placed * gpu_count + sum(own.map(({ otherGpus }) => otherGpus)),
+    yieldingGpus: sum(own.map(({ yieldingGpus }) => yieldingGpus))
+  })
   // Kueue decides which pods get their GPUs.
-  if (podClass.queueName !== null) return { room: funding === null ? permitted : 0, limit: funding === null ? "organization" : "funds", yields: 0 }
+  if (podClass.queueName !== null)
+    return { room: funding === null ? permitted : 0, limit: funding === null ? limit : "funds", yields: Math.min(placed, held.yields) }
   const demand = demandOn(notes, sharingClasses(ledger, question, podClass))
   const demanded = Math.ceil(sum([...demand].map(([each, runs]) => runs * each.hostClass.gpu_count)) / gpu_count)
-  const lacking = Math.max(0, lackingGpus(ledger, notes, question, demand) - yielding)
-  const yields = Math.min(placed, Math.ceil(lacking / gpu_count))
+  const lacking = Math.max(0, lackingGpus(ledger, notes, question, demand) - sum(others.map(({ yieldingGpus }) => yieldingGpus)))
+  const yields = Math.min(placed, Math.max(held.yields, Math.ceil(lacking / gpu_count)))
   if (funding !== null) return { room: 0, limit: "funds", yields }
   if (!hasFirst) return { room: 0, limit: "first", yields }
   const free = Math.max(0, freeSlots - demanded)
   const room = Math.min(free, permitted)
-  return { room, limit: permitted <= free ? "organization" : freeSlots > free ? "queue" : "gpus", yields }
+  return { room, limit: permitted <= free ? limit : freeSlots > free ? "queue" : "gpus", yields }
 }

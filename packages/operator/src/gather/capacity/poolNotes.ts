@@ -19,6 +19,8 @@ export interface PoolNote {
   /** `claimed`: the run was granted GPUs or serves. Its pod may not be visible. */
   readonly state: "waiting" | "queued" | "claimed"
   readonly olderRun: DeploymentId | null
+  /** Whether it waits because its organization has no funds. */
+  readonly isUnfunded: boolean
   /** The run that has its GPUs instead. */
   readonly replacedBy: DeploymentId | null
 }
@@ -55,7 +57,7 @@ const stateIn = (run: Run, phase: Phase, isIdle: boolean, { isRefused = false, i
 
 /** The note of the run in that phase; null if it neither waits for GPUs nor has some. */
 export const noteOf = (run: Run, phase: Phase, isIdle: boolean, choice: NotedChoice): PoolNote | null => {
-  const { open = null, otherEngines = [], plan } = choice
+  const { isUnfunded = false, open = null, otherEngines = [], plan } = choice
   const state = stateIn(run, phase, isIdle, choice)
   if (state === null || run.revision === null) return null
   const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
@@ -63,7 +65,8 @@ export const noteOf = (run: Run, phase: Phase, isIdle: boolean, choice: NotedCho
   const queues = state === "claimed" ? null : open
   const hostClasses = queues === null || queues.classes.length === 0 ? [settings.host_class] : queues.classes
   const pods = [0, ...otherEngines].map((ordinal) => enginePodName(engineRun, ordinal))
-  return { id, pods, engineRun, organization: orgSlug, hostClasses, gpus: queues?.gpus ?? estimate.gpu_count, createdAt, state, olderRun, replacedBy }
+  const gpus = queues?.gpus ?? estimate.gpu_count
+  return { id, pods, engineRun, organization: orgSlug, hostClasses, gpus, createdAt, state, olderRun, isUnfunded, replacedBy }
 }
 
 /** Whether one run goes before the other: the older one first. */
