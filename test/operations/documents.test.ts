@@ -137,7 +137,8 @@ describe("the operations documents", () => {
       assert.match(name, /^seatrial_[a-z_]+$/)
       assert.strictEqual(name.endsWith("_total"), type === "counter", name)
       // These series expire: ten minutes after the deployment released its GPUs, with the serving revision, or an hour after the last request.
-      const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : /^seatrial_(benchmark|gateway)_/u.test(name) ? "model" : undefined
+      const ending =
+        name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : /^seatrial_(benchmark|engine|gateway|model)_/u.test(name) ? "model" : undefined
       for (const label of labels) if (label !== ending) assert.notMatch(label, /key|model|deployment|request|user|pod|prompt|_id$/, name)
     }
   })

@@ -1,4 +1,4 @@
-import { ModelScaling } from "@seatrial/domain"
+import { ModelLoad, ModelScaling, ScalingRequest } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { CatalogModelList, cached, Empty } from "./envelopes.ts"
@@ -45,10 +45,16 @@ export class ModelsGroup extends HttpApiGroup.make("models")
     HttpApiEndpoint.put("setScaling", "/v1/models/:id/scaling", {
       params: { id: Schema.String },
       query: NoQuery,
-      payload: ModelScaling,
+      payload: ScalingRequest,
       success: ModelScaling,
       error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound, ModelManaged]
     }).annotateMerge(policy("write", ["models:write"])),
+    HttpApiEndpoint.get("getLoad", "/v1/models/:id/load", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: ModelLoad,
+      error: NotFound
+    }).annotateMerge(policy("read", ["models:read"])),
     HttpApiEndpoint.delete("delete", "/v1/models/:id", {
       params: { id: Schema.String },
       query: NoQuery,

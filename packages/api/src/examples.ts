@@ -233,7 +233,7 @@ export const requestExamples: Readonly<Record<string, Examples>> = {
   "deployments.cancel": { nothing: {} },
   "models.disable": { nothing: {} },
   "models.enable": { nothing: {} },
-  "models.setScaling": { two: { replicas: 2 } }
+  "models.setScaling": { two: { replicas: 2 }, automatic: { min_replicas: 1, max_replicas: 4 } }
 }
 
 /** Named bodies of successful responses, by operation. */
@@ -259,7 +259,20 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   "deployments.cancel": { cancelled: { id: exampleIds.deployment, cancelled: true } },
   "models.list": { served: { object: "list", data: [ownModel] } },
   "models.getScaling": { two: { replicas: 2 } },
-  "models.setScaling": { two: { replicas: 2 } },
+  "models.setScaling": { two: { replicas: 2 }, automatic: { replicas: 1, min_replicas: 1, max_replicas: 4, target: 0.8 } },
+  "models.getLoad": {
+    busy: {
+      running: 30,
+      waiting: 4,
+      capacity: { requests: 16, source: "latency_limit" },
+      desired: 3,
+      ready: 2,
+      engines: [
+        { pod: "dep-0-engine-0", reachable: true, running: 16 },
+        { pod: "dep-0-engine-1", reachable: true, running: 14 }
+      ]
+    }
+  },
   "catalog.list": { published: { object: "list", data: [catalogModel] } },
   "spending.get": { prepaid: spending },
   "system.health": { ok: { status: "ok" } },

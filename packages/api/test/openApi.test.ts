@@ -76,6 +76,7 @@ describe("the OpenAPI document", () => {
     ["post", "/v1/models/{id}/disable", "models.disable", [], changes, ["models:write"]],
     ["post", "/v1/models/{id}/enable", "models.enable", [], ["402", ...changes].sort(), ["models:write"]],
     ["get", "/v1/models/{id}/scaling", "models.getScaling", [], reads, ["models:read"]],
+    ["get", "/v1/models/{id}/load", "models.getLoad", [], reads, ["models:read"]],
     ["put", "/v1/models/{id}/scaling", "models.setScaling", [], [...writes, "404", "409"].sort(), ["models:write"]],
     ["delete", "/v1/models/{id}", "models.delete", [], changes.filter((status) => status !== "413" && status !== "415"), ["models:write"]],
     ["get", "/v1/spending", "spending.get", [], lists, ["requests:read"]],

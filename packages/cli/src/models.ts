@@ -1,13 +1,13 @@
 import { SeatrialClient } from "@seatrial/client"
-import { type CatalogModel, ModelScaling, ModelStatus, maxReplicas, type OrgModel, Visibility } from "@seatrial/domain"
+import { type CatalogModel, ModelStatus, type OrgModel, Visibility } from "@seatrial/domain"
 import { Effect, type Layer, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { confirm, yesFlag } from "./admin/confirm.ts"
 import { withCommandErrors } from "./apiErrors.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
 import { dollars } from "./readable.ts"
-import { findModel } from "./references.ts"
+import { findModel, modelArgument as model } from "./references.ts"
 
 const row = ({ display_name, hf_repo, hf_revision, id, revision, slug, status, visibility }: OrgModel) => ({
   id,
@@ -51,8 +51,6 @@ const get = Command.make(
   })
 ).pipe(Command.withDescription("Shows a model and its serving revision."))
 
-const model = Argument.String("model").pipe(Argument.withDescription("The model's name, tiny-chat or acme/tiny-chat, or its ID, mdl_..."))
-
 const disable = Command.make(
   "disable",
   { model, json: jsonFlag },
@@ -72,25 +70,6 @@ const enable = Command.make(
     yield* printRecord(json, { model, enabled: true })
   })
 ).pipe(Command.withDescription("Puts a disabled model back into service. The model serves when its engine is ready."))
-
-export const scaleCommand = Command.make(
-  "scale",
-  {
-    model,
-    replicas: Flag.Int("replicas").pipe(
-      Flag.withDescription(`How many engines serve the model, 1 to ${maxReplicas}; without it, shows the number`),
-      Flag.withSchema(ModelScaling.fields.replicas),
-      Flag.optional
-    ),
-    json: jsonFlag
-  },
-  Effect.fn(function* ({ json, model, replicas }) {
-    const api = yield* SeatrialClient
-    const change = Option.map(replicas, (number) => api.models.scale(model, { replicas: number }))
-    const scaling = yield* withCommandErrors(Option.getOrElse(change, () => api.models.scaling(model)))
-    yield* printRecord(json, { model, ...scaling })
-  })
-).pipe(Command.withDescription("Changes or shows how many engines serve one of the organization's models."))
 
 const remove = Command.make(
   "delete",

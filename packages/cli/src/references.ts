@@ -1,8 +1,11 @@
 import { SeatrialClient } from "@seatrial/client"
 import type { OrgModel } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
+import { Argument } from "effect/cli"
 import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
+
+export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's name, tiny-chat or acme/tiny-chat, or its ID, mdl_..."))
 
 const isModelId = (text: string) => text.startsWith("mdl_")
 const isDeploymentId = (text: string) => text.startsWith("dep_")

@@ -15,12 +15,13 @@ import { lazily } from "./lazily.ts"
 import { readLocalState } from "./localState.ts"
 import { loginCommand, logoutCommand, profilesCommand } from "./login.ts"
 import { logsCommand } from "./logs.ts"
-import { catalogCommand, makeModelsCommand, scaleCommand } from "./models.ts"
+import { catalogCommand, makeModelsCommand } from "./models.ts"
 import { openCommand } from "./open.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { makeReceiptsCommand } from "./receipts.ts"
 import { reportDefect } from "./reportDefect.ts"
 import { requestsCommand } from "./requests.ts"
+import { scaleCommand, topCommand } from "./scale.ts"
 import { spendingCommand } from "./spending.ts"
 import { layerPresenter, UsageError } from "./UsageError.ts"
 
@@ -138,6 +139,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       makeReceiptsCommand(layerKeyed, layerPublic),
       makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how accurate the memory estimate of a model was. Reads the database.", showModel)),
       scaleCommand.pipe(Command.provide(layerKeyed)),
+      topCommand.pipe(Command.provide(layerKeyed)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
       spendingCommand.pipe(Command.provide(layerKeyed)),

@@ -71,6 +71,7 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
       enable: promised(models.enable),
       scaling: promised(models.scaling),
       scale: promised(models.scale),
+      load: promised(models.load),
       delete: promised(models.delete)
     },
     catalog: { list: promised(catalog.list) },

@@ -9,7 +9,7 @@ import {
   type RequestsQuery,
   Unavailable
 } from "@seatrial/api"
-import type { ModelScaling } from "@seatrial/domain"
+import type { ScalingRequest } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { type Calls, type Filters, none, segment } from "./calls.ts"
 import { Unreachable } from "./failures.ts"
@@ -142,7 +142,9 @@ export const modelOperations = (calls: Calls) => {
     /** How many engines serve the model. */
     scaling: (model: string) => withId(model, (id) => raw.models.getScaling({ params: { id }, ...none })),
     /** Changes how many engines serve the model. */
-    scale: (model: string, scaling: ModelScaling) => withId(model, (id) => raw.models.setScaling({ params: { id }, ...none, payload: scaling })),
+    scale: (model: string, scaling: ScalingRequest) => withId(model, (id) => raw.models.setScaling({ params: { id }, ...none, payload: scaling })),
+    /** The requests that run on the model's engines or wait for them. */
+    load: (model: string) => withId(model, (id) => raw.models.getLoad({ params: { id }, ...none })),
     delete: makeDeleteModel(calls)
   }
 }

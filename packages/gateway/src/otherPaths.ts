@@ -9,8 +9,10 @@ import { Turns } from "./Turns.ts"
 const list = "/v1/models"
 const prefix = `${list}/`
 
-/** The path of a model's number of engines. A model may have the name `scaling` itself: `/v1/models/acme/scaling`. */
-const scalingPath = /^\/v1\/models\/([^/]+)\/scaling$/
+/**
+ * The paths of a model's number of engines and of its load. A model may have such a name itself: `/v1/models/acme/load`.
+ */
+const extensionPath = /^\/v1\/models\/([^/]+)\/(scaling|load)$/
 
 /** Paths of OpenAI's API that no class of models serves yet. */
 const unserved = new Set([
@@ -36,7 +38,7 @@ const changes = new Set(["POST", "PUT", "DELETE"])
  * list and handles changes of a model and its number of engines.
  */
 export const isOtherPath = (path: string, method: string): boolean =>
-  path !== list && methodsOf(path) !== null && !(path.startsWith(prefix) && (changes.has(method) || scalingPath.test(path)))
+  path !== list && methodsOf(path) !== null && !(path.startsWith(prefix) && (changes.has(method) || extensionPath.test(path)))
 
 /**
  * The model name of a path; its slashes may be percent-encoded. Null if the encoding is invalid or the name has a null
@@ -65,12 +67,14 @@ export const makeOtherPaths = Effect.gen(function* () {
   const { platformName } = yield* GatewayConfig
   const turns = new Turns(maxQueries)
 
-  /** The number of engines of the organization's own model, as the API returns it; none if the path is another one. */
-  const scaling = Effect.fnUntraced(function* ({ orgId, scopes }: Caller, path: string): Effect.fn.Return<Option.Option<string>, Refusal> {
-    const name = nameIn(scalingPath.exec(path)?.[1] ?? "")
+  /** The number of engines of the organization's own model, or its load, as the API returns it; none if the path is another one. */
+  const extension = Effect.fnUntraced(function* ({ orgId, scopes }: Caller, path: string): Effect.fn.Return<Option.Option<string>, Refusal> {
+    const [, encoded = "", kind] = extensionPath.exec(path) ?? []
+    const name = nameIn(encoded)
     if (name === null || name === "") return Option.none()
     if (!scopes.has("models:read")) return yield* missingScope("models:read")
-    return Option.map(yield* catalog.scaling(orgId, name), (found) => JSON.stringify(found))
+    if (kind === "load") return Option.map(yield* catalog.load(orgId, name), (load) => JSON.stringify(load))
+    return Option.map(yield* catalog.scaling(orgId, name), (scaling) => JSON.stringify(scaling))
   })
 
   const query = Effect.fnUntraced(function* (caller: Caller, path: string): Effect.fn.Return<string, Refusal> {
@@ -81,7 +85,7 @@ export const makeOtherPaths = Effect.gen(function* () {
     }
     const name = nameIn(path.slice(prefix.length))
     const match = name === null ? Option.none() : yield* catalog.find(orgId, name)
-    if (Option.isNone(match)) return Option.getOrUndefined(yield* scaling(caller, path)) ?? (yield* modelNotFound(name ?? path))
+    if (Option.isNone(match)) return Option.getOrUndefined(yield* extension(caller, path)) ?? (yield* modelNotFound(name ?? path))
     const model = match.value
     const own = model.orgSlug === orgSlug
     return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices, engineWire(model.runtime)))

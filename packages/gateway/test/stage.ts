@@ -138,6 +138,7 @@ const doubles = (world: World) =>
         changes: world.changes,
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),
+        reportLoads: () => Effect.void,
         placedEngine: () => Effect.succeed({ failing: null }),
         markReachable: () => Effect.void
       })

@@ -3,17 +3,20 @@ import type { MergedModel } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { StatusWrite } from "./apply/patchStatus.ts"
 import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
+import { needsScaling } from "./decide/autoscale.ts"
 import type { BootVerdict } from "./gather/BootVerdicts.ts"
 import type { GpuLedger } from "./gather/capacity/GpuLedger.ts"
 import { makePool } from "./gather/capacity/Pool.ts"
 import { makeFollowers } from "./gather/Followers.ts"
 import type { MissingNode } from "./gather/GatherMemory.ts"
+import { makeModelLoads } from "./gather/ModelLoads.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
 import type { Refusal } from "./observation/Refusal.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
 import { EngineMap, RunMap, type RunStore } from "./RunStore.ts"
 import { makeDecisionRecorder, type RecorderOptions } from "./record/DecisionRecorder.ts"
+import { makeScalingGauges } from "./scalingGauges.ts"
 import { makeWatchdog, type WatchdogOptions } from "./Watchdog.ts"
 import { makeBackground } from "./work/Background.ts"
 
@@ -35,6 +38,8 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     decisions: yield* makeDecisionRecorder(recording),
     phases: yield* makePhaseCounts,
     benchmarks: yield* makeBenchmarkGauges,
+    loads: makeModelLoads(needsScaling),
+    scaling: yield* makeScalingGauges,
     // See `GatherMemory`.
     blockedSince: new RunMap<number>(),
     refusals: new RunMap<Refusal>(),

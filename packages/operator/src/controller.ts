@@ -4,6 +4,7 @@ import { Decisions, HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
+import { followLoads } from "./followLoads.ts"
 import { type Cluster, watchCluster } from "./gather/Cluster.ts"
 import { trackUptime } from "./gather/LeaderUptime.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
@@ -95,7 +96,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   }
 
   yield* Effect.logInfo(`the operator manages namespace ${settings.namespace}`)
-  return yield* Effect.all([Stream.runForEach(runs.changes, queue.add), followCluster(triggers), enqueueLive(triggers)], {
+  const loads = followLoads({ modelLoads: runs.modelLoads, loads: memory.loads, enqueueRun })
+  return yield* Effect.all([Stream.runForEach(runs.changes, queue.add), followCluster(triggers), enqueueLive(triggers), loads], {
     concurrency: "unbounded",
     discard: true
   }).pipe(Effect.andThen(Effect.never))

@@ -60,6 +60,21 @@ export const operatorMetrics = {
     unit: "seconds",
     meaning: "Time per output token in the same benchmark"
   }),
+  modelDemand: gauge("seatrial_model_demand_requests", {
+    labels: ["organization", "model"],
+    unit: "requests",
+    meaning: "Requests that run or wait, of models whose number of engines the autoscaler sets, at the last pass over the model"
+  }),
+  engineCapacity: gauge("seatrial_engine_capacity_requests", {
+    labels: ["organization", "model"],
+    unit: "requests",
+    meaning: "Requests that one engine of such a model processes at once, as its own benchmark measured; 0 if it was not measured"
+  }),
+  modelEngines: gauge("seatrial_model_engines", {
+    labels: ["organization", "model", "state"],
+    unit: "engines",
+    meaning: "Engines of such a model: desired, granted (with GPUs) or ready (with traffic)"
+  }),
   gpusHeld: gauge("seatrial_gpus_held", { labels: ["organization", "host_class"], unit: "GPUs", meaning: "GPUs that engine pods hold" }),
   gpuSeconds: counter("seatrial_gpu_seconds_total", {
     labels: ["organization", "host_class"],

@@ -47,7 +47,8 @@ const mostMoves = 30
 const supersededPause = Option.some(Duration.seconds(1))
 
 /** The part of a run that a move changes. */
-const stateOf = ({ endpoints, phase, phaseSince }: Run): string => `${phase} ${phaseSince} ${endpoints.map(({ pod, url }) => `${pod} ${url}`).join()}`
+const stateOf = ({ endpoints, phase, phaseSince, replicas }: Run): string =>
+  `${phase} ${phaseSince} ${replicas} ${endpoints.map(({ pod, url }) => `${pod} ${url}`).join()}`
 
 /** Connects the span of the pass with the trace of the run's request. */
 const linkTrace = ({ traceparent }: Run) =>

@@ -219,6 +219,7 @@ export const observed: Observation = {
   pod: null,
   engines: [],
   growth: noGrowth,
+  load: null,
   boot: null,
   merged: "none",
   blockedSince: null,

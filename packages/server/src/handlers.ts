@@ -90,6 +90,7 @@ const groups = ({
         .handleRaw("disable", ownModelChanges.disable)
         .handleRaw("enable", ownModelChanges.enable)
         .handle("getScaling", ownModelChanges.getScaling)
+        .handle("getLoad", ownModelChanges.getLoad)
         .handleRaw("setScaling", ownModelChanges.setScaling)
         .handle("delete", ownModelChanges.remove)
     ),

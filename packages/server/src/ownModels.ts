@@ -1,5 +1,5 @@
 import { Caller, Empty } from "@seatrial/api"
-import { ModelScaling } from "@seatrial/domain"
+import { ScalingRequest } from "@seatrial/domain"
 import { Billing, type ModelOwner, OwnModels } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -8,7 +8,7 @@ import { firstPurchaseRequired, modelManaged, modelNotActivated, notFound, scali
 import { ServerSettings } from "./ServerSettings.ts"
 
 const decodeEmpty = decodeBody(Empty)
-const decodeScaling = decodeBody(ModelScaling)
+const decodeScaling = decodeBody(ScalingRequest)
 const noContent = HttpServerResponse.empty({ status: 204 })
 
 interface ModelPath {
@@ -49,10 +49,13 @@ export const ownModelChanges = Effect.gen(function* () {
     setScaling: Effect.fnUntraced(function* ({ params, request }: ModelPath & { readonly request: HttpServerRequest.HttpServerRequest }) {
       const owner: ModelOwner = yield* Caller
       const scaling = yield* decodeScaling(yield* readJson(request, maxBodyBytes))
-      yield* models
+      return yield* models
         .scale(owner, params.id, scaling)
         .pipe(Effect.catchTags({ ModelNotFound: () => notFound, ModelManaged: ({ name, namespace }) => scalingManaged(namespace, name) }))
-      return scaling
+    }),
+    getLoad: Effect.fnUntraced(function* ({ params }: ModelPath) {
+      const owner: ModelOwner = yield* Caller
+      return yield* models.load(owner, params.id).pipe(Effect.catchTag("ModelNotFound", () => notFound))
     }),
     remove: Effect.fnUntraced(function* ({ params }: ModelPath) {
       const owner: ModelOwner = yield* Caller

@@ -1,10 +1,13 @@
 import { PgClient } from "@effect/sql-pg"
-import { ModelScaling, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { ModelId, type ModelLoad, type ModelScaling, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
 import { Context, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { AcrossPool } from "./Database.ts"
 import { listen } from "./listen.ts"
+import type { ModelNotFound } from "./models/administeredModel.ts"
+import { readScaling } from "./models/changeModel.ts"
+import { readLoad } from "./models/readLoad.ts"
 import { readableRows } from "./readableRows.ts"
 import { callableBy } from "./routes/callableBy.ts"
 
@@ -55,6 +58,8 @@ export class Catalog extends Context.Service<
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<ServedModel>>
     /** How many engines serve the organization's own model, by ID or name. */
     readonly scaling: (orgId: OrgId, idOrName: string) => Effect.Effect<Option.Option<ModelScaling>>
+    /** The load of the organization's own model, by ID or name. */
+    readonly load: (orgId: OrgId, idOrName: string) => Effect.Effect<Option.Option<ModelLoad>>
   }
 >()("seatrial/Catalog") {
   static readonly layerSql = Layer.effect(
@@ -109,17 +114,26 @@ const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Servi
     Effect.withSpan("Catalog.published")
   )
 
-  const findScaling = SqlSchema.findOneOption({
+  const findId = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, idOrName: Schema.String }),
-    Result: ModelScaling,
+    Result: Schema.Struct({ id: ModelId }),
     execute: ({ idOrName, orgId }) => own`
-      SELECT m.replicas FROM models m JOIN organizations o ON o.id = m.org_id
+      SELECT m.id FROM models m JOIN organizations o ON o.id = m.org_id
       WHERE m.org_id = ${orgId} AND m.deleted_at IS NULL AND (m.id = ${idOrName} OR m.slug = ${idOrName} OR o.slug || '/' || m.slug = ${idOrName})
       ORDER BY m.id = ${idOrName} DESC LIMIT 1`
   })
+  /** Reads something about the organization's own model; none if there is no such model. */
+  const ofOwn = <A>(read: (orgId: OrgId, id: ModelId) => Effect.Effect<A, ModelNotFound>) =>
+    Effect.fnUntraced(function* (orgId: OrgId, idOrName: string) {
+      const row = yield* Effect.orDie(findId({ orgId, idOrName }))
+      return Option.isNone(row) ? Option.none<A>() : yield* Effect.option(read(orgId, row.value.id))
+    })
+  const findScaling = ofOwn(readScaling(own))
+  const findLoad = ofOwn(readLoad(own))
 
   return Catalog.of({
-    scaling: Effect.fn("Catalog.scaling")((orgId, idOrName) => Effect.orDie(findScaling({ orgId, idOrName }))),
+    scaling: Effect.fn("Catalog.scaling")(findScaling),
+    load: Effect.fn("Catalog.load")(findLoad),
     published: Stream.mapEffect(occasions, () => read),
     ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(own, own`m.org_id = ${orgId}`))),
     find: Effect.fn("Catalog.find")(function* (orgId, model) {

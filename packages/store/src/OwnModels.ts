@@ -1,10 +1,11 @@
 import { PgClient } from "@effect/sql-pg"
-import { Ids, type ModelId, type ModelScaling, type OrgId, type UserId } from "@seatrial/domain"
+import { Ids, type ModelId, type ModelLoad, type ModelScaling, type OrgId, type ScalingRequest, type UserId } from "@seatrial/domain"
 import { Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { ModelNotFound, type ModelServesNothing } from "./models/administeredModel.ts"
-import { changeModel, findModel, makeSetReplicas, makeSetStatus, readReplicas } from "./models/changeModel.ts"
+import { changeModel, findModel, makeSetScaling, makeSetStatus, readScaling } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
+import { readLoad } from "./models/readLoad.ts"
 
 /** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its engines. */
 export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
@@ -30,8 +31,10 @@ export class OwnModels extends Context.Service<
     readonly enable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
     /** How many engines serve the model. */
     readonly scaling: (owner: ModelOwner, idOrName: string) => Effect.Effect<ModelScaling, ModelNotFound>
-    /** The serving revision and later ones get that many engines. Refused if the model's object sets another number. */
-    readonly scale: (owner: ModelOwner, idOrName: string, scaling: ModelScaling) => Effect.Effect<void, ModelNotFound | ModelManaged>
+    /** The serving revision and later ones get that many engines. Refused if the model's object sets something else. */
+    readonly scale: (owner: ModelOwner, idOrName: string, scaling: ScalingRequest) => Effect.Effect<ModelScaling, ModelNotFound | ModelManaged>
+    /** The requests of the model that run on its engines or wait at gateways. */
+    readonly load: (owner: ModelOwner, idOrName: string) => Effect.Effect<ModelLoad, ModelNotFound>
     /**
      * Frees the name, cancels its unfinished deployment and retires the serving revision. Requests and receipts stay
      * readable.
@@ -46,8 +49,9 @@ export class OwnModels extends Context.Service<
       const ids = yield* Ids
       const changes = changeModel(sql, ids)
       const setStatus = makeSetStatus(sql, changes)
-      const setReplicas = makeSetReplicas(sql, changes)
-      const replicasOf = readReplicas(sql)
+      const setScaling = makeSetScaling(sql, changes)
+      const scalingOf = readScaling(sql)
+      const loadOf = readLoad(sql)
       const find = findModel(sql)
       const remove = deleteModel(sql, ids)
       const findObject = SqlSchema.findOneOption({
@@ -64,8 +68,8 @@ export class OwnModels extends Context.Service<
         return model.value.id
       })
       /** Runs one change in one transaction, with the ID of the model. */
-      const changing = <E>(owner: ModelOwner, idOrName: string, change: (id: ModelId) => Effect.Effect<unknown, E>) =>
-        Effect.asVoid(Effect.flatMap(idOf(owner, idOrName), change)).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+      const changing = <A, E>(owner: ModelOwner, idOrName: string, change: (id: ModelId) => Effect.Effect<A, E>) =>
+        Effect.flatMap(idOf(owner, idOrName), change).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
       const actor = ({ userId }: ModelOwner) => ({ actorKind: "user", actorUserId: userId }) as const
 
       const deleteOwn = Effect.fnUntraced(function* (owner: ModelOwner, id: ModelId) {
@@ -76,19 +80,25 @@ export class OwnModels extends Context.Service<
         yield* remove(orgId, model, actor(owner))
       })
 
-      const scaleOwn = Effect.fnUntraced(function* (owner: ModelOwner, id: ModelId, scaling: ModelScaling) {
+      const scaleOwn = Effect.fnUntraced(function* (owner: ModelOwner, id: ModelId, scaling: ScalingRequest) {
         const { orgId } = owner
         yield* changes.locked(orgId, id)
         const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
         const wanted = Option.getOrNull(object)?.replicas ?? null
-        if (Option.isSome(object) && wanted !== null && wanted !== scaling.replicas) return yield* new ModelManaged(object.value)
-        yield* setReplicas(actor(owner), orgId, id, scaling)
+        const isOther = !("replicas" in scaling) || wanted !== scaling.replicas
+        if (Option.isSome(object) && wanted !== null && isOther) return yield* new ModelManaged(object.value)
+        return yield* setScaling(actor(owner), orgId, id, scaling)
       })
 
       return OwnModels.of({
-        disable: Effect.fn("OwnModels.disable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "disabled"))),
-        enable: Effect.fn("OwnModels.enable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "active"))),
-        scaling: Effect.fn("OwnModels.scaling")((owner, idOrName) => Effect.flatMap(idOf(owner, idOrName), (id) => replicasOf(owner.orgId, id))),
+        disable: Effect.fn("OwnModels.disable")((owner, idOrName) =>
+          changing(owner, idOrName, (id) => Effect.asVoid(setStatus(actor(owner), owner.orgId, id, "disabled")))
+        ),
+        enable: Effect.fn("OwnModels.enable")((owner, idOrName) =>
+          changing(owner, idOrName, (id) => Effect.asVoid(setStatus(actor(owner), owner.orgId, id, "active")))
+        ),
+        scaling: Effect.fn("OwnModels.scaling")((owner, idOrName) => Effect.flatMap(idOf(owner, idOrName), (id) => scalingOf(owner.orgId, id))),
+        load: Effect.fn("OwnModels.load")((owner, idOrName) => Effect.flatMap(idOf(owner, idOrName), (id) => loadOf(owner.orgId, id))),
         scale: Effect.fn("OwnModels.scale")((owner, idOrName, scaling) => changing(owner, idOrName, (id) => scaleOwn(owner, id, scaling))),
         remove: Effect.fn("OwnModels.remove")((owner, idOrName) => changing(owner, idOrName, (id) => deleteOwn(owner, id)))
       })

@@ -1,12 +1,13 @@
 import { PgClient } from "@effect/sql-pg"
 import type { ModelCapabilities, ModelId, OrgId, Prices, RevisionId, Runtime, SamplingDefaults } from "@seatrial/domain"
-import { Context, Effect, Layer, Option, Stream } from "effect"
+import { Context, Effect, Layer, Option, type Scope, Stream } from "effect"
 import type { FailedStarts } from "./GpuHolds.ts"
 import { AbsentNames } from "./routes/AbsentNames.ts"
 import { markReachable, placedEngine } from "./routes/engines.ts"
 import { keepSnapshot } from "./routes/keepSnapshot.ts"
 import { findName, makeNameLookUps } from "./routes/nameLookUps.ts"
 import { recordUse } from "./routes/recordUse.ts"
+import { type EndpointLoad, reportLoads } from "./routes/reportLoads.ts"
 
 /** A pod that serves a revision. */
 export interface Endpoint {
@@ -80,6 +81,13 @@ export class Routes extends Context.Service<
      * stopped. `woken`: the start was already requested and a request still waits for it. Never fails.
      */
     readonly use: (route: Route, woken?: boolean) => Effect.Effect<void>
+    /**
+     * Reports the requests that run or wait at this gateway until the scope closes. `current` is called at intervals.
+     */
+    readonly reportLoads: (options: {
+      readonly current: () => ReadonlyArray<EndpointLoad>
+      readonly intervalMillis: number
+    }) => Effect.Effect<void, never, Scope.Scope>
     /** The engine of the revision that has assigned GPUs, ready or not; null if there is none. */
     readonly placedEngine: (route: Pick<Route, "orgId" | "revisionId">) => Effect.Effect<PlacedEngine | null>
     /** Records that this gateway got an answer from the endpoint. */
@@ -112,6 +120,7 @@ export class Routes extends Context.Service<
           return Option.fromUndefinedOr(known(orgId, model))
         }),
         use: recordUse(sql),
+        reportLoads: (options) => reportLoads(sql, crypto.randomUUID(), options),
         known,
         ofModel: (id) => copy.current.ofModel.get(id),
         changes: Stream.map(Stream.fromPubSub(copy.snapshots), () => undefined),

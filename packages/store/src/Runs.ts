@@ -28,6 +28,7 @@ import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
 import { earlierTrials, trialLikelihood } from "./runs/earlierTrials.ts"
 import { enterPhase } from "./runs/enter.ts"
+import { modelLoads, type ReplicasChange, type ReportedLoad, setReplicas } from "./runs/modelLoads.ts"
 import { avoidedNodes, noteNodeFault } from "./runs/nodeFaults.ts"
 import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
@@ -66,6 +67,10 @@ export class Runs extends Context.Service<
      * Which allowance of the organization (not of a key) is used up; null if it may spend. At most 15 seconds old.
      */
     readonly usedUp: (orgId: OrgId) => Effect.Effect<Allowance["kind"] | null>
+    /** The loads of all models whose number of engines the autoscaler sets. */
+    readonly modelLoads: Effect.Effect<ReadonlyArray<ReportedLoad>>
+    /** False if the number is not `from` any more, if the autoscaler may not set it, or if another operator leads. */
+    readonly setReplicas: (change: ReplicasChange) => Effect.Effect<boolean>
     /** GPUs that are reserved for organizations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /**
@@ -210,6 +215,8 @@ export class Runs extends Context.Service<
         measuredStarts: measuredStarts(sql),
         earlierBenchmarks: earlierBenchmarks(sql),
         usedUp,
+        modelLoads: modelLoads(sql),
+        setReplicas: setReplicas(sql),
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
         changes,
         enter: enterPhase(sql, ids),

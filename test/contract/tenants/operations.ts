@@ -55,6 +55,7 @@ export const operations: ReadonlyArray<Operation> = [
   { method: "POST", path: "/v1/models/:id/disable", scopes: changes, id: "model", body: "cancel", right: 204 },
   { method: "POST", path: "/v1/models/:id/enable", scopes: changes, id: "model", body: "cancel", right: 204 },
   { ...record, path: "/v1/models/:id/scaling", scopes: models, id: "model" },
+  { ...record, path: "/v1/models/:id/load", scopes: models, id: "model" },
   { method: "PUT", path: "/v1/models/:id/scaling", scopes: changes, id: "model", body: "scale", right: 200 },
   // A ModelDeployment in the cluster manages the organization's own model.
   { method: "DELETE", path: "/v1/models/:id", scopes: changes, id: "model", right: 409 },

@@ -1,5 +1,5 @@
 import type { ModelId, OrgId } from "@seatrial/domain"
-import type { Route } from "@seatrial/store"
+import type { EndpointLoad, Route } from "@seatrial/store"
 import type { ObservedPool } from "../observability/RoutingMetrics.ts"
 import { DecodePace } from "./DecodePace.ts"
 import { EngineState } from "./EngineState.ts"
@@ -73,6 +73,13 @@ export class ModelPool {
     const engines = { open: 0, full: 0, ejected: 0 }
     for (const engine of this.engines) engines[engine.isEjected(now) ? "ejected" : engine.isFull(now) ? "full" : "open"]++
     return { model: this.route.model, queued: this.queue.size, engines }
+  }
+
+  /** The requests that run on each engine, and those that wait for any. */
+  loads(): ReadonlyArray<EndpointLoad> {
+    const { modelId, orgId } = this.route
+    const running = this.engines.map(({ endpoint, outstanding }) => ({ orgId, modelId, pod: endpoint.pod, running: outstanding, waiting: 0 }))
+    return [...running, { orgId, modelId, pod: "", running: 0, waiting: this.queue.size }]
   }
 
   /** Requests that one engine may process at once. */

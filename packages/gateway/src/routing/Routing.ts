@@ -8,6 +8,9 @@ import { ModelPool } from "./ModelPool.ts"
 import { RoutedRequest, type RoutingDependencies, type RoutingRequest } from "./RoutedRequest.ts"
 import { watchEngines } from "./watchEngines.ts"
 
+/** Milliseconds between two reports of the load, which the autoscaler reads. */
+const reportIntervalMillis = 2_000
+
 /** Decides which engine processes a request, and when. */
 export class Routing extends Context.Service<
   Routing,
@@ -53,6 +56,7 @@ export class Routing extends Context.Service<
         ),
         Effect.forkScoped
       )
+      yield* routes.reportLoads({ current: () => [...pools.values()].flatMap((pool) => pool.loads()), intervalMillis: reportIntervalMillis })
       yield* watchEngines({ engine, now, pools, settings, use: routes.use, placedEngine: routes.placedEngine })
 
       return Routing.of({

@@ -4,6 +4,7 @@ import { Clock, Effect } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 import type { ActionContext, ActionOf } from "./ActionContext.ts"
 import { removeHubSecret } from "./downloadActions.ts"
+import { describeStep, recordStep } from "./scalingEvents.ts"
 
 /** The run after such a transition, as Postgres now stores it; null if the transition has further effects. */
 const entered = (run: Run, { plan, reason, replaces, to }: ActionOf<"Enter">, at: number): Run | null => {
@@ -69,6 +70,18 @@ export const enter = Effect.fnUntraced(function* ({ current, gathered: { run } }
 export const activate = Effect.fnUntraced(function* ({ gathered: { run } }: ActionContext) {
   const { id, orgId, phase } = run
   if (yield* (yield* Runs).activate({ id, orgId, from: phase })) yield* Effect.logInfo(`${id}: ${phase} -> activated`)
+  return { run: null }
+})
+
+/** Sets the number of engines by the load, and records why as an event. */
+export const setReplicas = Effect.fnUntraced(function* ({ current, gathered: { run } }: ActionContext, action: ActionOf<"SetReplicas">) {
+  const { from, replicas } = action
+  const isSet = yield* (yield* Runs).setReplicas({ orgId: run.orgId, modelId: run.modelId, from, replicas })
+  if (isSet) {
+    const message = describeStep(action)
+    yield* Effect.logInfo(`${run.id}: ${message}`)
+    if (current.resource !== null) yield* recordStep(current.resource, action, message)
+  }
   return { run: null }
 })
 

@@ -1,7 +1,8 @@
-import type { FailureCode, NamedFailure, Phase } from "@seatrial/domain"
+import type { EngineCapacity, FailureCode, NamedFailure, Phase } from "@seatrial/domain"
 import type { Endpoint, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
 import type { WorkKind } from "../observation/work.ts"
+import type { DesiredReplicas } from "./desiredReplicas.ts"
 
 type None = Record<never, never>
 
@@ -51,6 +52,15 @@ export type Action = Data.TaggedEnum<{
   Activate: None
   /** Records a warning about the run as a Kubernetes event, once for each `about`. */
   RecordEvent: { readonly reason: string; readonly about: string; readonly message: string }
+  /** Sets the number of engines of the model by its load. */
+  SetReplicas: {
+    readonly from: number
+    readonly replicas: number
+    readonly reason: DesiredReplicas["reason"]
+    readonly requests: number
+    readonly peak: number
+    readonly capacity: EngineCapacity
+  }
   /** The cluster holds no objects of the run anymore. */
   Release: None
 }>

@@ -2,6 +2,7 @@ import { enginesOf } from "../observation/engines.ts"
 import { heldUntil } from "../observation/heldUntil.ts"
 import { isServed } from "../observation/isServed.ts"
 import { countedAs, type Observation } from "../observation/Observation.ts"
+import { autoscale } from "./autoscale.ts"
 import { describeDifference, withheld } from "./bootCheck.ts"
 import { lostWeights } from "./bringBack.ts"
 import { Action, act, by, type Decision, type NamedDecision, wait } from "./Decision.ts"
@@ -110,6 +111,12 @@ const forgottenAt = (observation: Observation): number | null => {
   return Math.max(run.endedAt ?? run.phaseSince, shownSince) + keepFinished
 }
 
+/** The decision about the engines of a model that serves, and about their number. */
+const scaled = (observation: Observation, now: number): Decision => {
+  const decision = fleet(observation, now)
+  return { ...decision, actions: [...decision.actions, ...autoscale(observation, now)] }
+}
+
 const rule = (observation: Observation, now: number): NamedDecision => {
   const { run } = observation
   if (reuses(observation)) return by("engineOfAnotherRun", reused(observation, now))
@@ -130,7 +137,7 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   }
   return isIdle(observation, now)
     ? by("idle", draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine."))
-    : by("serving", fleet(observation, now))
+    : by("serving", scaled(observation, now))
 }
 
 /** The disruption budget exists exactly while engines serve, and protects them, also after someone has edited it. */

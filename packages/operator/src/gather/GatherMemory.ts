@@ -6,6 +6,7 @@ import type { BootVerdicts } from "./BootVerdicts.ts"
 import type { Pool } from "./capacity/Pool.ts"
 import type { FutureTimes } from "./FutureTimes.ts"
 import type { MergedAnswers } from "./MergedAnswers.ts"
+import type { ModelLoads } from "./ModelLoads.ts"
 
 /** The node of a run's pod was first missing at that time, Unix milliseconds. */
 export interface MissingNode {
@@ -34,6 +35,7 @@ export interface GatherMemory {
   readonly withdrawnSince: Map<Run["id"], number>
   /** Since when engines above the first have no endpoint, by the names of their pods. After a restart draining takes longer at worst. */
   readonly idleEngines: Map<string, number>
+  readonly loads: ModelLoads
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers

@@ -196,7 +196,8 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     sameStart: work.running !== null && begunWith === whichStart(pod),
     firstReadings: times.firstReadings,
     leadingSince: uptime.since(now),
-    released: memory.released.has(run.id)
+    released: memory.released.has(run.id),
+    load: memory.loads.of(run, now)
   }
   return {
     run,

@@ -6,7 +6,7 @@ import { finalizer } from "../resources/objectNames.ts"
 
 const { Array: List, Struct, optionalKey: optional, String: Text } = Schema
 
-/** The services that release an object. */
+/** What is necessary to release an object. */
 const UnmappedDeployment = defineResource({
   ...ModelDeployment,
   schema: Struct({

@@ -3,6 +3,7 @@ import type { Run, ServingPlan } from "@seatrial/store"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { Growth, ObservedEngine } from "./ObservedEngine.ts"
 import type { ObservedFetch } from "./ObservedFetch.ts"
+import type { ObservedLoad } from "./ObservedLoad.ts"
 import type { ObservedBoot, ObservedPod } from "./ObservedPod.ts"
 import type { Refusal } from "./Refusal.ts"
 import type { WorkState } from "./work.ts"
@@ -40,6 +41,8 @@ export interface Observation {
   /** The engines above the first that exist or are wanted, in the order of their ordinals. */
   readonly engines: ReadonlyArray<ObservedEngine>
   readonly growth: Growth
+  /** The load of the model; null if the autoscaler does not set its number of engines, or if no gateway reports it. */
+  readonly load: ObservedLoad | null
   /** Null if there is nothing to compare a restarted engine with. */
   readonly boot: ObservedBoot | null
   /**

@@ -12,4 +12,5 @@ export const recordGauges = Effect.fnUntraced(function* ({ memory }: Reconciler,
   const isMissed = serves && !isIdle && (shown.pod?.ready !== true || whyNoTraffic(shown, now) !== null)
   yield* memory.phases.note(run.id, isReleased ? null : run.phase, isMissed)
   yield* memory.benchmarks.note(run, serves)
+  yield* memory.scaling.note(observation)
 })

@@ -162,6 +162,9 @@ const Engine = Struct({
 
 const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "organization", "funds", "first"])), yields: Int })
 
+/** The load of a model whose number of engines the autoscaler sets. */
+const Load = Struct({ changedAt: Finite, since: Finite, samples: List(Struct({ at: Finite, requests: Int })) })
+
 /** The capacity of a host class, as the run sees it. */
 const capacity = { freeSlots: Int, ahead: Int, requestedEngines: Int, classGpus: Int, shortage: NullOr(Text), nodeGpus: Int, freeGpus: Int, setAside: Flag }
 
@@ -182,6 +185,7 @@ const RecordedObservation = recordAll(
     pod: NullOr(Pod),
     engines: List(Engine).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
     growth: Growth.pipe(Schema.withDecodingDefaultKey(Effect.succeed(noGrowth))),
+    load: NullOr(Load).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
     boot: NullOr(Boot),
     merged: Literals(["none", "wanted", "answered"]),
     blockedSince: NullOr(Finite),

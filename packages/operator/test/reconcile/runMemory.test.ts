@@ -30,6 +30,13 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
     decisions.record({ run: { ...run, id }, observation: { ...observed, released: false }, decision: by("test", act("Acts.", Action.EnsurePod({}))), now: 0 }),
   phases: ({ phases }, id) => Effect.runSync(phases.note(id, "activated", true)),
   benchmarks: ({ benchmarks }, id) => Effect.runSync(benchmarks.note({ ...run, id, revision: serving }, true)),
+  loads: ({ loads }, id) =>
+    loads.add(
+      [deploymentId, otherDeployment].map((each) => ({ run: each, modelId: run.modelId, replicas: 1, requests: 0 })),
+      id === deploymentId ? 0 : 1
+    ),
+  scaling: ({ scaling }, id) =>
+    Effect.runSync(scaling.note({ ...observed, run: { ...run, id }, load: { changedAt: 0, since: 0, samples: [{ at: 0, requests: 1 }] }, released: false })),
   blockedSince: ({ blockedSince }, id) => blockedSince.set(id, 0),
   refusals: ({ refusals }, id) => refusals.set(id, { kind: "pod", object: "Pod/p", reason: "Forbidden", message: "", since: 0 }),
   missingNodes: ({ missingNodes }, id) => missingNodes.set(enginePodName(id, 1), { uid, since: 0 }),

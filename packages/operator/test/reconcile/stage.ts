@@ -63,6 +63,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const worked: Array<string> = []
   const classes: Array<string> = []
   let released = 0
+  /** The requests that gateways report for each model with limits; null if they report nothing. */
+  let requests: number | null = null
   let usedUp: Effect.Success<ReturnType<Runs["Service"]["usedUp"]>> = null
   /** Whether another operator leads, so that this one's writes to Postgres change nothing. */
   let superseded = false
@@ -242,6 +244,18 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate("activate")
         return true
       }),
+    modelLoads: Effect.sync(() =>
+      [...rows.values()].flatMap(({ id, modelId, replicas = 1, scaling = null }) =>
+        scaling === null || requests === null ? [] : { run: id, modelId, replicas, requests }
+      )
+    ),
+    setReplicas: ({ from, modelId, replicas }) =>
+      Effect.gen(function* () {
+        const row = [...rows.values()].find((each) => each.modelId === modelId && each.replicas === from)
+        if (row !== undefined) rows.set(row.id, { ...row, replicas })
+        yield* gate(`scale to ${replicas}`)
+        return row !== undefined
+      }),
     recordProgress: (id, _, progress) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
@@ -386,6 +400,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     },
     supersede: () => {
       superseded = true
+    },
+    /** The requests that gateways report for each model with limits; null if they report nothing. */
+    setRequests: (next: number | null) => {
+      requests = next
     },
     setReport: (next: (node: string) => CheckReport) => {
       reportOn = next

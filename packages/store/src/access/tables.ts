@@ -74,7 +74,11 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   deployment_progress: { tenant: "org_id", grants: { server: read, operator: all } },
   deployments: { tenant: "org_id", grants: { server: write, gateway: read, operator: write } },
   dropped_receipts: { tenant: "org_id", grants: {} },
-  endpoints: { tenant: "org_id", grants: { gateway: ["SELECT", "UPDATE (reachable_at)"], operator: all } },
+  endpoint_loads: { tenant: "org_id", grants: { server: read, gateway: all, operator: read } },
+  endpoints: {
+    tenant: "org_id",
+    grants: { server: ["SELECT (org_id, revision_id, pod, reachable_at)"], gateway: ["SELECT", "UPDATE (reachable_at)"], operator: all }
+  },
   engine_starts: { tenant: "org_id", grants: { gateway: read, operator: ["SELECT", "INSERT"] } },
   gpu_holds: { tenant: "org_id", grants: { server: read, gateway: read, operator: write } },
   gpu_looks: { tenant: null, grants: { server: read, gateway: read, operator: write } },
@@ -91,7 +95,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
   purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts, operator: amounts } },
   receipts: { tenant: "org_id", grants: { server: read, gateway: [`SELECT (${replacedReceipt.join(", ")})`, "INSERT", "UPDATE"] } },
-  request_sweeps: { tenant: null, grants: { gateway: write } },
+  request_sweeps: { tenant: null, grants: { gateway: write, operator: read } },
   requests: { tenant: "org_id", grants: { server: read, gateway: write, operator: read } },
   reservations: { tenant: "org_id", grants: { operator: read } },
   retired_months: { tenant: null, migrated: true, grants: {} },

@@ -3,13 +3,13 @@ import { type Ids, ModelId, OrgId } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { AppliedResources } from "../AppliedResources.ts"
-import { changeModel, makeSetReplicas } from "../models/changeModel.ts"
+import { changeModel, makeSetScaling } from "../models/changeModel.ts"
 import { whileLeading } from "../OperatorTerms.ts"
 import { lockResource } from "./lock.ts"
 
 /** Records the number that an object sets, and gives its model that number of engines. */
 export const scaleApplied = (sql: PgClient.PgClient, ids: Ids["Service"]): AppliedResources["Service"]["scale"] => {
-  const setReplicas = makeSetReplicas(sql, changeModel(sql, ids))
+  const setScaling = makeSetScaling(sql, changeModel(sql, ids))
   const record = SqlSchema.findOneOption({
     Request: Schema.Struct({ namespace: Schema.String, name: Schema.String, replicas: Schema.NullOr(Schema.Int), at: Schema.Date }),
     Result: Schema.Struct({ orgId: OrgId, modelId: ModelId }),
@@ -25,7 +25,7 @@ export const scaleApplied = (sql: PgClient.PgClient, ids: Ids["Service"]): Appli
     const changed = yield* record({ namespace, name, replicas, at: new Date(yield* Clock.currentTimeMillis) })
     if (Option.isNone(changed) || replicas === null) return
     const { modelId, orgId } = changed.value
-    yield* setReplicas({ actorKind: "system" }, orgId, modelId, { replicas }, { applied: { namespace, name } })
+    yield* setScaling({ actorKind: "system" }, orgId, modelId, { replicas }, { applied: { namespace, name } })
   })
   return Effect.fn("AppliedResources.scale")((place, replicas) => whileLeading(sql, scale(place, replicas)).pipe(Effect.orDie))
 }

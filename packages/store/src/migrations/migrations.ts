@@ -1,6 +1,7 @@
 import { decisions } from "./0059_decisions.ts"
 import { replicas } from "./0060_replicas.ts"
 import { appliedReplicas } from "./0061_applied_replicas.ts"
+import { autoscaling } from "./0062_autoscaling.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -31,5 +32,6 @@ export const migrations = {
   "0058_spend_sum_order": spendSumOrder,
   "0059_decisions": decisions,
   "0060_replicas": replicas,
-  "0061_applied_replicas": appliedReplicas
+  "0061_applied_replicas": appliedReplicas,
+  "0062_autoscaling": autoscaling
 }

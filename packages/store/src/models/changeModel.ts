@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { type ActorKind, type Ids, type ModelId, ModelScaling, type OrgId, type UserId } from "@seatrial/domain"
+import { type ActorKind, type Ids, type ModelId, ModelScaling, type OrgId, type ScalingRequest, scaledTo, type UserId } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import { writeAudit } from "../audit.ts"
@@ -72,34 +72,48 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
 }
 
 /** Reads how many engines serve the model. */
-export const readReplicas = (sql: PgClient.PgClient) => {
+export const readScaling = (sql: PgClient.PgClient) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
-    Result: ModelScaling,
-    execute: ({ id, orgId }) => sql`SELECT replicas FROM models WHERE org_id = ${orgId} AND id = ${id} AND deleted_at IS NULL`
+    Result: Schema.Struct({ scaling: ModelScaling }),
+    execute: ({ id, orgId }) => sql`
+      SELECT json_strip_nulls(json_build_object('replicas', replicas, 'min_replicas', min_replicas, 'max_replicas', max_replicas, 'target', scale_target)) AS scaling
+      FROM models WHERE org_id = ${orgId} AND id = ${id} AND deleted_at IS NULL`
   })
   return Effect.fnUntraced(function* (orgId: OrgId, id: ModelId) {
-    const scaling = yield* Effect.orDie(find({ orgId, id }))
-    if (Option.isNone(scaling)) return yield* new ModelNotFound()
-    return scaling.value
+    const row = yield* Effect.orDie(find({ orgId, id }))
+    if (Option.isNone(row)) return yield* new ModelNotFound()
+    return row.value.scaling
   })
 }
 
-/** Changes how many engines serve the model. Changes nothing if the model already has that number. `source`: what else the audit event says. */
-export const makeSetReplicas = (sql: PgClient.PgClient, { change, locked }: ReturnType<typeof changeModel>) => {
-  const read = readReplicas(sql)
-  return Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, after: ModelScaling, source: object = {}) {
+const isSame = Schema.toEquivalence(ModelScaling)
+
+/**
+ * Changes how many engines serve the model, and returns the result. Changes nothing if the model already has that
+ * scaling. `source`: what else the audit event says.
+ */
+export const makeSetScaling = (sql: PgClient.PgClient, { change, locked }: ReturnType<typeof changeModel>) => {
+  const read = readScaling(sql)
+  return Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, request: ScalingRequest, source: object = {}) {
     const model = yield* locked(orgId, id)
     const before = yield* read(orgId, id)
-    if (before.replicas === after.replicas) return
+    const after = scaledTo(before.replicas, request)
+    if (isSame(before, after)) return after
+    const { max_replicas = null, min_replicas = null, replicas, target = null } = after
     yield* change(actor, {
       orgId,
       model,
       action: "updated",
       before,
       after: { ...after, ...source },
-      statements: (at) => [sql`UPDATE models SET replicas = ${after.replicas}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`]
+      statements: (at) => [
+        sql`
+          UPDATE models SET replicas = ${replicas}, min_replicas = ${min_replicas}, max_replicas = ${max_replicas}, scale_target = ${target}, updated_at = ${at}
+          WHERE org_id = ${orgId} AND id = ${id}`
+      ]
     })
+    return after
   })
 }
 

@@ -122,6 +122,8 @@ export interface Run {
   readonly modelDisabled: boolean
   /** How many engines serve the model. Absent in records of earlier versions: one. */
   readonly replicas?: number
+  /** The limits between which the autoscaler sets `replicas`; null or absent if it does not. */
+  readonly scaling?: { readonly minReplicas: number; readonly maxReplicas: number; readonly target: number } | null
   /** The run whose engine serves the revision: this run, or the earlier run whose verified revision it reuses. */
   readonly engineRun: DeploymentId
   /** Other unfinished runs of the same revision. */

@@ -1,0 +1,25 @@
+import type { DeploymentId } from "@seatrial/domain"
+import type { Runs } from "@seatrial/store"
+import { Clock, Effect, Schedule } from "effect"
+import type { ModelLoads } from "./gather/ModelLoads.ts"
+
+const interval = "2 seconds"
+
+interface LoadContext {
+  readonly modelLoads: Runs["Service"]["modelLoads"]
+  readonly loads: ModelLoads
+  readonly enqueueRun: (id: DeploymentId) => Effect.Effect<void>
+}
+
+/**
+ * Reads the loads of all models whose number of engines the autoscaler sets, and requests a pass over each model whose
+ * number must change. Never ends by itself.
+ */
+export const followLoads = ({ enqueueRun, loads, modelLoads }: LoadContext) =>
+  Effect.gen(function* () {
+    const reported = yield* modelLoads
+    yield* Effect.forEach(loads.add(reported, yield* Clock.currentTimeMillis), enqueueRun, { discard: true })
+  }).pipe(
+    Effect.catchCause((cause) => Effect.logWarning("Could not read the load of the models", cause)),
+    Effect.repeat(Schedule.spaced(interval))
+  )

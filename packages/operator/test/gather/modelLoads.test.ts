@@ -1,0 +1,58 @@
+import { assert, describe, it } from "@effect/vitest"
+import { needsScaling } from "../../src/decide/autoscale.ts"
+import { makeModelLoads } from "../../src/gather/ModelLoads.ts"
+import { measured, revision, run } from "../observations.ts"
+
+const minute = 60_000
+/** A model that serves with one engine, which processes 4 requests at once. */
+const serving = {
+  ...run,
+  phase: "activated" as const,
+  revision: { ...revision, status: "active" as const, measured },
+  replicas: 1,
+  scaling: { minReplicas: 1, maxReplicas: 4, target: 0.8 }
+}
+const report = (requests: number | null, replicas = 1) => [{ run: run.id, modelId: run.modelId, replicas, requests }]
+
+describe("the loads of models", () => {
+  it("request the first pass over a model, and then one whenever its number of engines must change", () => {
+    const loads = makeModelLoads(needsScaling)
+    assert.deepStrictEqual(loads.add(report(2), 0), [run.id])
+    assert.deepStrictEqual(loads.of(serving, 0), { changedAt: 0, since: 0, samples: [{ at: 0, requests: 2 }] })
+    assert.deepStrictEqual(loads.add(report(4), 2_000), [])
+    assert.deepStrictEqual(loads.add(report(5), 4_000), [run.id])
+  })
+
+  it("know when the number changed, before and after it is reported", () => {
+    const loads = makeModelLoads(needsScaling)
+    loads.add(report(2), 0)
+    loads.of(serving, 0)
+    assert.strictEqual(loads.of({ ...serving, replicas: 2 }, 1_000)?.changedAt, 1_000)
+    loads.add(report(2, 2), 2_000)
+    assert.strictEqual(loads.of({ ...serving, replicas: 2 }, 3_000)?.changedAt, 1_000)
+    loads.add(report(2, 3), 4_000)
+    assert.strictEqual(loads.of({ ...serving, replicas: 3 }, 5_000)?.changedAt, 4_000)
+  })
+
+  it("begin again after a gap, so that no engine is stopped because nothing was reported", () => {
+    const loads = makeModelLoads(needsScaling)
+    for (let at = 0; at <= 10 * minute; at += 10_000) loads.add(report(0, 2), at)
+    loads.of({ ...serving, replicas: 2 }, 10 * minute)
+    loads.add(report(null, 2), 10 * minute + 2_000)
+    assert.strictEqual(loads.of({ ...serving, replicas: 2 }, 10 * minute + 2_000)?.since, 0)
+    assert.deepStrictEqual(loads.add(report(0, 2), 11 * minute), [])
+    assert.deepStrictEqual(loads.of({ ...serving, replicas: 2 }, 11 * minute), {
+      changedAt: 0,
+      since: 11 * minute,
+      samples: [{ at: 11 * minute, requests: 0 }]
+    })
+  })
+
+  it("are forgotten if the autoscaler does not set the number any more", () => {
+    const loads = makeModelLoads(needsScaling)
+    loads.add(report(2), 0)
+    assert.isNull(loads.of({ ...serving, scaling: null }, 0))
+    loads.add([], 2_000)
+    assert.isFalse(loads.remembers(run.id))
+  })
+})

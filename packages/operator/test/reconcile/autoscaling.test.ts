@@ -1,0 +1,69 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { TestClock } from "effect/testing"
+import { makeStage } from "./stage.ts"
+
+type Stage = ReturnType<typeof makeStage>
+
+/** A model whose engine processes 4 requests at once, with limits for the autoscaler, on a node of four GPUs. */
+const stageOf = () => {
+  const stage = makeStage()
+  stage.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "4" }, conditions: [{ type: "Ready", status: "True" }] } })
+  return stage
+}
+const limit = (stage: Stage) => stage.change((row) => ({ ...row, replicas: 1, scaling: { minReplicas: 1, maxReplicas: 3, target: 0.8 } }))
+const serves = (stage: Stage, message: string) => stage.until(() => stage.mirrored()?.message === message)
+const replicas = (stage: Stage) => stage.row().replicas
+const steps = (stage: Stage) =>
+  stage.kube.names("Event").flatMap((name) => {
+    const event = Option.getOrUndefined(stage.kube.find("Event", name))
+    return Predicate.isObject(event) && String(event.reason).startsWith("Scaled") ? [`${String(event.reason)}: ${String(event.note)}`] : []
+  })
+const wait = (seconds: number) => Effect.forEach(Array.from({ length: seconds / 2 }), () => TestClock.adjust("2 seconds"), { discard: true })
+
+describe("a model with limits for the autoscaler", () => {
+  it.effect("gets engines for its load in one step, and gives them back one at a time", () => {
+    const stage = stageOf()
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage, "Serves.")
+        stage.setRequests(4)
+        limit(stage)
+        yield* wait(20)
+        assert.strictEqual(replicas(stage), 1)
+        stage.setRequests(20)
+        yield* wait(6)
+        assert.strictEqual(replicas(stage), 3)
+        yield* serves(stage, "Serves. 3 of 3 engines serve.")
+        assert.deepStrictEqual(steps(stage), ["ScaledUp: Scaled from 1 to 3: 20 requests run or wait, and one engine processes 4 at once."])
+        stage.setRequests(0)
+        yield* wait(170)
+        assert.strictEqual(replicas(stage), 3)
+        yield* wait(16)
+        assert.strictEqual(replicas(stage), 2)
+        yield* wait(10)
+        assert.strictEqual(replicas(stage), 2)
+        yield* wait(20)
+        assert.strictEqual(replicas(stage), 1)
+        yield* wait(600)
+        assert.strictEqual(replicas(stage), 1)
+      })
+    )
+  })
+
+  it.effect("keeps its number while no gateway reports the load, and without limits", () => {
+    const stage = stageOf()
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage, "Serves.")
+        stage.change((row) => ({ ...row, replicas: 2, scaling: { minReplicas: 1, maxReplicas: 3, target: 0.8 } }))
+        yield* wait(600)
+        assert.strictEqual(replicas(stage), 2)
+        stage.setRequests(20)
+        stage.change((row) => ({ ...row, scaling: null }))
+        yield* wait(20)
+        assert.strictEqual(replicas(stage), 2)
+      })
+    )
+  })
+})

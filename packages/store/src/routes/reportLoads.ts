@@ -1,0 +1,93 @@
+import { type PgClient, PgTypes } from "@effect/sql-pg"
+import type { ModelId, OrgId } from "@seatrial/domain"
+import { Clock, Effect, Result, Schedule } from "effect"
+
+/** The requests of one gateway that run on an engine, or that wait for any engine of the model (an empty `pod`). */
+export interface EndpointLoad {
+  readonly orgId: OrgId
+  readonly modelId: ModelId
+  readonly pod: string
+  readonly running: number
+  readonly waiting: number
+}
+
+/** A load that does not change is written again after this time, unless it is zero. */
+const heartbeatMillis = 10_000
+/** Loads that one statement writes. Others are written by the next one. */
+const maxRows = 1_000
+/** How long after its last write a load is deleted. Readers ignore it earlier. */
+const keepSeconds = 60
+/** Loads that one statement deletes, and the milliseconds between two of these. */
+const maxDeleted = 5_000
+const deleteIntervalMillis = 30_000
+
+const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
+const intArray = (values: ReadonlyArray<number>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.int4))
+
+/** The loads that were written last, and those that must be written now. */
+export class WrittenLoads {
+  readonly #written = new Map<string, EndpointLoad & { readonly at: number }>()
+
+  /** Changed loads, and those whose last write is old, oldest first. A load that is not in `loads` is zero. */
+  due(loads: ReadonlyArray<EndpointLoad>, now: number): ReadonlyArray<EndpointLoad> {
+    const current = new Map(loads.map((load) => [`${load.modelId} ${load.pod}`, load]))
+    const gone = [...this.#written].flatMap(([key, { at: _, ...load }]) => (current.has(key) ? [] : { ...load, running: 0, waiting: 0 }))
+    return [...loads, ...gone]
+      .map((load) => ({ load, last: this.#written.get(`${load.modelId} ${load.pod}`) }))
+      .filter(({ last, load: { running, waiting } }) => {
+        const isSame = running === (last?.running ?? 0) && waiting === (last?.waiting ?? 0)
+        return !isSame || (running + waiting > 0 && now - (last?.at ?? 0) >= heartbeatMillis)
+      })
+      .toSorted((one, other) => (one.last?.at ?? 0) - (other.last?.at ?? 0))
+      .slice(0, maxRows)
+      .map(({ load }) => load)
+  }
+
+  record(loads: ReadonlyArray<EndpointLoad>, now: number) {
+    for (const load of loads) {
+      const key = `${load.modelId} ${load.pod}`
+      if (load.running + load.waiting === 0) this.#written.delete(key)
+      else this.#written.set(key, { ...load, at: now })
+    }
+  }
+}
+
+const write = (sql: PgClient.PgClient, gatewayId: string, loads: ReadonlyArray<EndpointLoad>) => sql`
+  INSERT INTO endpoint_loads AS l (org_id, model_id, gateway_id, pod, running, waiting, at)
+  SELECT org_id, model_id, ${gatewayId}, pod, running, waiting, now() FROM unnest(
+    ${textArray(loads.map(({ orgId }) => orgId))}, ${textArray(loads.map(({ modelId }) => modelId))}, ${textArray(loads.map(({ pod }) => pod))},
+    ${intArray(loads.map(({ running }) => running))}, ${intArray(loads.map(({ waiting }) => waiting))}) AS input (org_id, model_id, pod, running, waiting)
+  ON CONFLICT (model_id, gateway_id, pod) DO UPDATE SET running = excluded.running, waiting = excluded.waiting, at = excluded.at`
+
+/** Deletes loads that no gateway writes any more: zeros, and loads of gateways that died. */
+const deleteOld = (sql: PgClient.PgClient) => sql`
+  DELETE FROM endpoint_loads WHERE (model_id, gateway_id, pod) IN (
+    SELECT model_id, gateway_id, pod FROM endpoint_loads WHERE at < now() - make_interval(secs => ${keepSeconds}) LIMIT ${maxDeleted} FOR UPDATE SKIP LOCKED)`
+
+/**
+ * Writes the loads of this gateway at intervals until the scope closes: in one statement, and only those that changed or
+ * would expire. Never fails: after an error, the next statement writes them.
+ */
+export const reportLoads = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  gatewayId: string,
+  options: { readonly current: () => ReadonlyArray<EndpointLoad>; readonly intervalMillis: number }
+) {
+  const written = new WrittenLoads()
+  let deletedAt = 0
+  const report = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const due = written.due(options.current(), now)
+    if (due.length > 0) yield* write(sql, gatewayId, due)
+    written.record(due, now)
+    if (now - deletedAt < deleteIntervalMillis) return
+    deletedAt = now
+    yield* deleteOld(sql)
+  })
+  yield* report.pipe(
+    Effect.catchCause((cause) => Effect.logWarning("Could not report the load of the engines", cause)),
+    Effect.repeat(Schedule.spaced(options.intervalMillis)),
+    Effect.forkScoped
+  )
+  yield* Effect.addFinalizer(() => Effect.ignore(sql`DELETE FROM endpoint_loads WHERE gateway_id = ${gatewayId}`))
+})
