@@ -5,7 +5,7 @@ import type { NodeClusterShape } from "./NodeCluster.ts"
 import type { RealNode } from "./RealNode.ts"
 
 /** The words that empty a node, as the documents have them. */
-export const drainWords = (node: string): ReadonlyArray<string> => ["drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data"]
+export const drainWords = (node: string): ReadonlyArray<string> => ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data"]
 
 /** The engine of the model that serves, the node that has it, and the other node. Dies if there is not one engine. */
 export const placeOfEngine = Effect.fnUntraced(function* ({ kube, nodes }: NodeClusterShape) {

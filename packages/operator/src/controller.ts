@@ -3,6 +3,7 @@ import { WorkQueue } from "@seatrial/kube"
 import { Decisions, HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
+import { makeEngineOwner } from "./apply/engineOwner.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
 import { followLoads } from "./followLoads.ts"
 import { type Cluster, watchCluster } from "./gather/Cluster.ts"
@@ -66,6 +67,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     memory,
     usedUpSince: new Map(),
     recordHold: holds.record,
+    engineOwner: makeEngineOwner(settings.namespace),
     uptime: yield* trackUptime(runs.ping),
     settings,
     start,

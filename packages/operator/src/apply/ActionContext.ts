@@ -6,6 +6,7 @@ import type { Gathered, GatherFrom } from "../gather/gather.ts"
 import type { HoldKeeper } from "../gpu/keepHolds.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
+import type { EngineOwner } from "./engineOwner.ts"
 import type { StatusWrites } from "./patchStatus.ts"
 
 /** The custom resource and the run after an action. The run is null if it must be read again. */
@@ -17,6 +18,7 @@ export interface Applied {
 /** What the operator holds to perform actions. */
 export interface Applying extends Pick<GatherFrom, "cluster">, Pick<GatherFrom["memory"], "budgetExpectations" | "podExpectations"> {
   readonly settings: OperatorSettings
+  readonly engineOwner: EngineOwner
   readonly statusWrites: StatusWrites
   readonly recordHold: HoldKeeper["record"]
 }

@@ -1,4 +1,4 @@
-import { KubeClient, KubeError, Pod, PodDisruptionBudget } from "@seatrial/kube"
+import { KubeClient, KubeError, type KubeObject, type OwnerReference, Pod, PodDisruptionBudget } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { budgetCorrection, disruptionBudget } from "../objects/disruptionBudget.ts"
@@ -21,14 +21,18 @@ const refuseForeignPod = Effect.fnUntraced(function* ({ applying, gathered: { ru
   return yield* new KubeError({ reason: "Invalid", message: `A pod ${name} that does not belong to Seatrial already exists. Delete it.` })
 })
 
+const withOwner = (pod: KubeObject, owner: OwnerReference | null): KubeObject =>
+  owner === null ? pod : { ...pod, metadata: { ...pod.metadata, ownerReferences: [owner] } }
+
 export const ensurePod = Effect.fnUntraced(function* (context: ActionContext, { ordinal = 0 }: ActionOf<"EnsurePod">) {
   const kube = yield* KubeClient
-  const { cluster, podExpectations, settings } = context.applying
+  const { cluster, engineOwner, podExpectations, settings } = context.applying
   const { copiesInUse, merged, podClass, run } = context.gathered
   const avoid = yield* avoidedNodes(cluster, run)
   const pod = wantedPod(run, podClass, settings, { merged, avoid, ordinal })
   if (pod === null) return yield* missing(run, "revision, host class or engine")
-  yield* kube.create(Pod, annotateCopiesInUse(pod, copiesInUse)).pipe(
+  const owned = withOwner(annotateCopiesInUse(pod, copiesInUse), yield* engineOwner)
+  yield* kube.create(Pod, owned).pipe(
     Effect.map(({ metadata }) => podExpectations.set(metadata.name, metadata.resourceVersion)),
     // The object was created before and no watch has shown it yet. If it exists and this operator did not create it,
     // the next pass handles it.

@@ -1,5 +1,6 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Effect } from "effect"
+import type { EngineOwner } from "../apply/engineOwner.ts"
 import type { GatherFrom } from "../gather/gather.ts"
 import type { HoldKeeper } from "../gpu/keepHolds.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -11,6 +12,7 @@ export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   readonly memory: RunMemory
   readonly recordHold: HoldKeeper["record"]
+  readonly engineOwner: EngineOwner
   /** Requests a pass over another run. */
   readonly enqueue: (id: DeploymentId) => Effect.Effect<void>
   /** Runs that wait for a pass. */

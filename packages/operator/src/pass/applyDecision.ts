@@ -47,12 +47,16 @@ const logUnpaidRelease = ({ decision: { actions, message }, run: { id, orgSlug, 
  * Performs the actions of a decision. An object that the API server refuses does not fail the pass: someone must change
  * something first.
  */
-export const applyDecision = Effect.fnUntraced(function* ({ cluster, memory, recordHold, settings }: Reconciler, decided: DecidedRun) {
+export const applyDecision = Effect.fnUntraced(function* ({ cluster, engineOwner, memory, recordHold, settings }: Reconciler, decided: DecidedRun) {
   const { decision, gathered, run } = decided
   yield* logUnpaidRelease(decided)
   const { budgetExpectations, podExpectations, statusWrites } = memory
   const isMoved = decision.actions.some(({ _tag }) => moving.has(_tag))
-  return yield* applyActions({ cluster, budgetExpectations, podExpectations, settings, statusWrites, recordHold }, gathered, decision.actions).pipe(
+  return yield* applyActions(
+    { cluster, engineOwner, budgetExpectations, podExpectations, settings, statusWrites, recordHold },
+    gathered,
+    decision.actions
+  ).pipe(
     Effect.annotateLogs({ organization: run.orgSlug, phase: run.phase }),
     Effect.map(({ refused, ...applied }): AppliedDecision => {
       const refusal = rememberRefusal(memory, decided, refused)

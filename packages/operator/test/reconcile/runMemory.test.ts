@@ -99,6 +99,7 @@ const makeOperator = Effect.fnUntraced(function* ({ settings, start }: ReturnTyp
     usedUpSince: new Map(),
     uptime: { since: () => 0 },
     recordHold: () => Effect.void,
+    engineOwner: Effect.succeed(null),
     enqueue: () => Effect.void,
     backlog: () => 0
   }
