@@ -8,15 +8,17 @@ export const maxReplicas = 64
 export const defaultTarget = 0.8
 
 const replicasFrom = (minimum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum: maxReplicas }))
-const Target = Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 1 }))
+export const ScalingTarget = Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 1 }))
 
 /** A fixed number of engines. */
 const FixedReplicas = Schema.Struct({ replicas: replicasFrom(1) })
 
 /** The limits between which the autoscaler sets the number of engines. */
-const ReplicaLimits = Schema.Struct({ min_replicas: replicasFrom(0), max_replicas: replicasFrom(1), target: Schema.optionalKey(Target) }).check(
+export const ReplicaLimits = Schema.Struct({ min_replicas: replicasFrom(0), max_replicas: replicasFrom(1), target: Schema.optionalKey(ScalingTarget) }).check(
   Schema.makeFilter(({ max_replicas, min_replicas }) => (min_replicas < max_replicas ? undefined : "min_replicas must be below max_replicas"))
 )
+
+export type ReplicaLimits = typeof ReplicaLimits.Type
 
 /** How many engines are to serve a model: a fixed number, or limits for the autoscaler. */
 export const ScalingRequest = Schema.Union([FixedReplicas, ReplicaLimits]).annotate({ identifier: "ScalingRequest" })
@@ -30,7 +32,7 @@ export const ModelScaling = Schema.Struct({
   replicas: replicasFrom(1),
   min_replicas: Schema.optionalKey(replicasFrom(0)),
   max_replicas: Schema.optionalKey(replicasFrom(1)),
-  target: Schema.optionalKey(Target)
+  target: Schema.optionalKey(ScalingTarget)
 }).annotate({ identifier: "ModelScaling" })
 export type ModelScaling = typeof ModelScaling.Type
 

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { DeploymentId, Ids, ModelId, OrgId, Phase, type ServingRequest, type Source } from "@seatrial/domain"
+import { DeploymentId, Ids, ModelId, OrgId, Phase, ReplicaLimits, type ScalingRequest, type ServingRequest, type Source } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { adoptResource } from "./applied/adopt.ts"
@@ -38,6 +38,8 @@ const BindingRow = Schema.Struct({
   modelDeleted: Schema.Boolean,
   /** How many engines the object sets, as last recorded; null if it sets no number. */
   replicas: Schema.NullOr(Schema.Int),
+  /** The limits for the autoscaler that the object sets, as last recorded; null if it sets none. */
+  scaling: Schema.NullOr(ReplicaLimits),
   deploymentId: DeploymentId,
   phase: Phase
 })
@@ -83,7 +85,7 @@ const resourceStatements = (sql: PgClient.PgClient) => {
     execute: ({ name, namespace }) => sql`
       SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId",
         a.names_model AS "namesModel", m.hf_repo AS repo,
-        m.deleted_at IS NOT NULL AS "modelDeleted", a.replicas, a.deployment_id AS "deploymentId", d.phase
+        m.deleted_at IS NOT NULL AS "modelDeleted", a.replicas, a.scaling, a.deployment_id AS "deploymentId", d.phase
       FROM applied_resources a
       JOIN organizations o ON o.id = a.org_id
       JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
@@ -129,10 +131,10 @@ export class AppliedResources extends Context.Service<
      */
     readonly rebind: (version: ResourceVersion, specHash: string) => Effect.Effect<void>
     /**
-     * Records how many engines the object sets, and gives its model that number, with an audit event as actor `system`.
-     * Null: the object sets no number, so the model's number stays.
+     * Records the number of engines that the object sets, or its limits for the autoscaler, and gives them to its model,
+     * with an audit event as actor `system`. Null: the object sets neither, and the model keeps what it has.
      */
-    readonly scale: (place: ResourcePlace, replicas: number | null) => Effect.Effect<void>
+    readonly scale: (place: ResourcePlace, scaling: ScalingRequest | null) => Effect.Effect<void>
     /**
      * Call this after the object was deleted: cancels its unfinished run, deletes its model and retires the serving
      * revision. A model that the object only named is not changed. False if the object had no binding.

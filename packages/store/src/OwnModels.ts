@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { Ids, type ModelId, type ModelLoad, type ModelScaling, type OrgId, type ScalingRequest, type UserId } from "@seatrial/domain"
+import { Ids, type ModelId, type ModelLoad, type ModelScaling, type OrgId, ScalingRequest, type UserId } from "@seatrial/domain"
 import { Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { ModelNotFound, type ModelServesNothing } from "./models/administeredModel.ts"
@@ -9,6 +9,8 @@ import { readLoad } from "./models/readLoad.ts"
 
 /** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its engines. */
 export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
+
+const isSameRequest = Schema.toEquivalence(ScalingRequest)
 
 /** The user who changes the organization's model. */
 export interface ModelOwner {
@@ -56,8 +58,12 @@ export class OwnModels extends Context.Service<
       const remove = deleteModel(sql, ids)
       const findObject = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
-        Result: Schema.Struct({ namespace: Schema.String, name: Schema.String, replicas: Schema.NullOr(Schema.Int) }),
-        execute: ({ modelId, orgId }) => sql`SELECT namespace, name, replicas FROM applied_resources WHERE org_id = ${orgId} AND model_id = ${modelId} LIMIT 1`
+        Result: Schema.Struct({ namespace: Schema.String, name: Schema.String, scaling: Schema.NullOr(ScalingRequest) }),
+        execute: ({
+          modelId,
+          orgId
+        }) => sql`SELECT namespace, name, CASE WHEN replicas IS NULL THEN scaling ELSE jsonb_build_object('replicas', replicas) END AS scaling
+          FROM applied_resources WHERE org_id = ${orgId} AND model_id = ${modelId} LIMIT 1`
       })
 
       const idOf = Effect.fnUntraced(function* ({ orgId, orgSlug }: ModelOwner, idOrName: string) {
@@ -84,9 +90,8 @@ export class OwnModels extends Context.Service<
         const { orgId } = owner
         yield* changes.locked(orgId, id)
         const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
-        const wanted = Option.getOrNull(object)?.replicas ?? null
-        const isOther = !("replicas" in scaling) || wanted !== scaling.replicas
-        if (Option.isSome(object) && wanted !== null && isOther) return yield* new ModelManaged(object.value)
+        const wanted = Option.getOrNull(object)?.scaling ?? null
+        if (Option.isSome(object) && wanted !== null && !isSameRequest(wanted, scaling)) return yield* new ModelManaged(object.value)
         return yield* setScaling(actor(owner), orgId, id, scaling)
       })
 

@@ -118,7 +118,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
         return [replicas, applied?.current?.replicas]
       })
       assert.deepStrictEqual(yield* numbers, [1, undefined])
-      yield* Effect.forEach([3, 3, 3], (replicas) => applied.scale(place("scaled"), replicas), { concurrency: "unbounded" })
+      yield* Effect.forEach([3, 3, 3], (replicas) => applied.scale(place("scaled"), { replicas }), { concurrency: "unbounded" })
       assert.deepStrictEqual(yield* numbers, [3, 3])
       assert.strictEqual(Option.getOrThrow(yield* applied.find(place("scaled"))).replicas, 3)
       const events = yield* sql`SELECT before, after FROM audit_events WHERE org_id = ${orgId} AND actor_kind = 'system' AND action = 'updated'`
@@ -132,6 +132,16 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       // A change of the specification keeps the number, and so does an object that sets none any more.
       const second = yield* applied.adopt(input(orgId, "scaled", { specHash: "b".repeat(64) }, { generation: 2 }))
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(second)).applied?.current?.replicas, 3)
+      const limits = { min_replicas: 1, max_replicas: 4, target: 0.5 }
+      yield* applied.scale(place("scaled"), limits)
+      const limited = Option.getOrThrow(yield* runs.observe(second))
+      assert.deepStrictEqual(
+        [limited.replicas, limited.scaling, limited.applied?.current?.scaling],
+        [3, { minReplicas: 1, maxReplicas: 4, target: 0.5 }, limits]
+      )
+      assert.deepInclude(yield* Effect.flip(models.scale(caller, "scaled", { ...limits, target: 0.6 })), { _tag: "ModelManaged" })
+      assert.deepStrictEqual(Option.getOrThrow(yield* applied.find(place("scaled"))).scaling, limits)
+      yield* applied.scale(place("scaled"), { replicas: 3 })
       yield* applied.scale(place("scaled"), null)
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(second)).replicas, 3)
       yield* models.scale(caller, "scaled", { replicas: 2 })

@@ -20,7 +20,7 @@ import { fieldPath } from "./fieldNames.ts"
 import { isDefinitionDeleted } from "./isDefinitionDeleted.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
-import { replicasToRecord } from "./replicasToRecord.ts"
+import { replicasToRecord, toScalingRequest } from "./replicasToRecord.ts"
 
 /** After a write conflict. */
 const soon = Option.some(Duration.seconds(1))
@@ -199,7 +199,8 @@ const adopt = Effect.fnUntraced(function* (context: AppliedContext, key: Applied
     const current = Option.getOrElse(yield* context.cluster.deployments.get(key.name, key.namespace), (): WatchedDeployment => resource)
     return yield* showRefusal(current, notAdopted(adoption.failure, resource, organization))
   }
-  if (resource.spec.replicas !== undefined) yield* applied.scale(key, resource.spec.replicas)
+  const scaling = toScalingRequest(resource.spec)
+  if (scaling !== null) yield* applied.scale(key, scaling)
   yield* Effect.logInfo(`the ModelDeployment ${key.namespace}/${key.name} at generation ${version.generation} became deployment ${adoption.success}`)
   yield* context.enqueue(adoption.success)
   return Option.none<Duration.Duration>()

@@ -8,6 +8,14 @@ import { runLabels, standardLabels } from "./engineObjects.ts"
 export const resourcePlace = ({ applied, id }: Run, namespace: string): { readonly name: string; readonly namespace: string } =>
   applied === null ? { name: objectName(id), namespace } : { name: applied.name, namespace: applied.namespace }
 
+/** The number of engines or the limits that an applied object sets. */
+const appliedScaling = (current: NonNullable<Run["applied"]>["current"]): Pick<ModelDeploymentSpec, "replicas" | "scaling"> => {
+  if (current?.replicas !== undefined) return { replicas: current.replicas }
+  if (current?.scaling === undefined) return {}
+  const { max_replicas, min_replicas, target } = current.scaling
+  return { scaling: { minReplicas: min_replicas, maxReplicas: max_replicas, ...(target === undefined ? {} : { target }) } }
+}
+
 /**
  * The custom resource of a run, for the API or for an applied object that was lost. It follows from the run's row
  * alone.
@@ -24,7 +32,7 @@ export const customResource = (run: Run, namespace: string): ModelDeployment & K
       : {
           ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}),
           ...specification,
-          ...(run.applied.current?.replicas === undefined ? {} : { replicas: run.applied.current.replicas })
+          ...appliedScaling(run.applied.current)
         }
   const metadata =
     run.applied === null

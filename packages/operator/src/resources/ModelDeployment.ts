@@ -1,6 +1,7 @@
 import {
   ChosenBy,
   DeploymentId,
+  defaultTarget,
   HostClassName,
   KvCacheDtype,
   ModelId,
@@ -10,6 +11,7 @@ import {
   Phase,
   RepoName,
   Runtime,
+  ScalingTarget,
   type ServingRequest
 } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
@@ -115,12 +117,28 @@ export const ModelDeploymentSpec = Schema.Struct({
         "How many engines serve the model; kubectl scale, a HorizontalPodAutoscaler or KEDA may set it. Changing it starts no run. Default: the number that the API set, at first 1."
     })
   ),
+  scaling: optional(
+    Schema.Struct({
+      minReplicas: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxReplicas })).annotate({
+        description: "The autoscaler keeps at least so many engines. 0 leaves one, which stops after serving.holdSeconds without requests."
+      }),
+      maxReplicas: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxReplicas })).annotate({
+        description: "The most engines that the autoscaler starts."
+      }),
+      target: optional(
+        ScalingTarget.annotate({ description: `The share of the engines' measured capacity with which the autoscaler plans. Default ${defaultTarget}.` })
+      )
+    }).annotate({
+      description:
+        "Limits between which the number of engines follows the load; equal limits fix it. Changing them starts no run. Excludes replicas, and so kubectl scale and HorizontalPodAutoscalers."
+    })
+  ),
   serve: optional(
     Schema.Boolean.annotate({ description: "Whether the verified revision gets the model's traffic. false only runs the trial. Default true.", default: true })
   )
 }).annotate({
   description:
-    "The model to deploy. Changing the specification starts a new run, unless only replicas changes; the current revision continues to serve until the new one is verified."
+    "The model to deploy. Changing the specification starts a new run, unless only replicas or scaling change; the current revision continues to serve until the new one is verified."
 })
 export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
 

@@ -36,6 +36,19 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   },
   {
     path: "spec",
+    rule: "!has(self.replicas) || !has(self.scaling)",
+    message:
+      "the autoscaler sets the number of engines between the limits in scaling: remove scaling to set replicas, for example with kubectl scale or a HorizontalPodAutoscaler",
+    holds: ({ spec }) => spec.replicas === undefined || spec.scaling === undefined
+  },
+  {
+    path: "spec",
+    rule: "!has(self.scaling) || self.scaling.minReplicas <= self.scaling.maxReplicas",
+    message: "scaling.minReplicas must be at most scaling.maxReplicas",
+    holds: ({ spec }) => spec.scaling === undefined || spec.scaling.minReplicas <= spec.scaling.maxReplicas
+  },
+  {
+    path: "spec",
     rule: "has(oldSelf.deploymentId) == has(self.deploymentId)",
     message: "deploymentId is set by Seatrial on objects that it creates, and is immutable"
   },

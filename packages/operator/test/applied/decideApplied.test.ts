@@ -22,6 +22,7 @@ const binding: Binding = {
   repo: "seatrial/tiny-chat",
   modelDeleted: false,
   replicas: null,
+  scaling: null,
   deploymentId,
   phase: "booting"
 }

@@ -14,7 +14,7 @@ const idOf = (count: number) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w
 
 /** The store of applied objects over rows in memory: the organization `acme`, with some names taken. */
 export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
-  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel" | "replicas">>()
+  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel" | "replicas" | "scaling">>()
   const keys = new Map<string, DeploymentId>()
   const taken = new Set<string>()
   let createdRuns = 0
@@ -73,7 +73,15 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         serve,
         applied: { namespace, name, current: { uid, generation, namesModel: modelId !== null } }
       })
-      bindings.set(name, { uid, generation, specHash, deploymentId: id, namesModel: modelId !== null, replicas: before?.replicas ?? null })
+      bindings.set(name, {
+        uid,
+        generation,
+        specHash,
+        deploymentId: id,
+        namesModel: modelId !== null,
+        replicas: before?.replicas ?? null,
+        scaling: before?.scaling ?? null
+      })
       keys.set(key, id)
       notify(id)
       yield* gate(`adopt ${name}`)
@@ -90,9 +98,10 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         }))
         yield* gate(`rebind ${name}`)
       }),
-    scale: ({ name }, replicas) =>
+    scale: ({ name }, scaling) =>
       Effect.gen(function* () {
         const binding = bindings.get(name)
+        const replicas = scaling !== null && "replicas" in scaling ? scaling.replicas : null
         if (binding === undefined || binding.replicas === replicas) return
         bindings.set(name, { ...binding, replicas })
         const number = replicas === null ? {} : { replicas }

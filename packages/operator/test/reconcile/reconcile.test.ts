@@ -27,7 +27,16 @@ describe("a run", () => {
       assert.include(stage.classes, "local")
       const conditions = stage.mirrored()?.conditions
       const statuses = Array.isArray(conditions) ? conditions.map((one) => (Predicate.isObject(one) ? `${one.type} ${one.status}` : "")) : []
-      assert.deepStrictEqual(statuses, ["Accepted True", "Ready True", "Available True", "Progressing True", "Stalled False", "Activated True", "Failed False"])
+      assert.deepStrictEqual(statuses, [
+        "Accepted True",
+        "Ready True",
+        "Available True",
+        "ScalingLimited False",
+        "Progressing True",
+        "Stalled False",
+        "Activated True",
+        "Failed False"
+      ])
     })
   })
 

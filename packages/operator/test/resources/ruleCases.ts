@@ -27,6 +27,13 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
   ["rule-factor", { ...tiny, serving: { yarn: { factor: 64 } } }, null],
   ["rule-more", { ...tiny, serving: { yarn: { factor: 64.5 } } }, "yarn.factor must be at most 64"],
   ["rule-replicas", { ...tiny, replicas: 64 }, null],
+  ["rule-scaling", { ...tiny, scaling: { minReplicas: 0, maxReplicas: 4, target: 0.5 } }, null],
+  ["rule-limits", { ...tiny, scaling: { minReplicas: 2, maxReplicas: 1 } }, "scaling.minReplicas must be at most scaling.maxReplicas"],
+  [
+    "rule-scaled",
+    { ...tiny, replicas: 2, scaling: { minReplicas: 1, maxReplicas: 4 } },
+    "the autoscaler sets the number of engines between the limits in scaling"
+  ],
   ["rule-any", { ...tiny, serving: { hostClass: "any" } }, null],
   ["rule-classes", { ...tiny, serving: { hostClasses: ["h200", "h100"] } }, null],
   ["rule-both", { ...tiny, serving: { hostClass: "h100", hostClasses: ["h200"] } }, "hostClass names one class and hostClasses several: set one of the two"],

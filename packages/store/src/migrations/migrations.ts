@@ -2,6 +2,7 @@ import { decisions } from "./0059_decisions.ts"
 import { replicas } from "./0060_replicas.ts"
 import { appliedReplicas } from "./0061_applied_replicas.ts"
 import { autoscaling } from "./0062_autoscaling.ts"
+import { appliedScaling } from "./0063_applied_scaling.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -33,5 +34,6 @@ export const migrations = {
   "0059_decisions": decisions,
   "0060_replicas": replicas,
   "0061_applied_replicas": appliedReplicas,
-  "0062_autoscaling": autoscaling
+  "0062_autoscaling": autoscaling,
+  "0063_applied_scaling": appliedScaling
 }

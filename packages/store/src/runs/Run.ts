@@ -10,6 +10,7 @@ import type {
   ModelId,
   OrgId,
   Phase,
+  ReplicaLimits,
   RepositoryFacts,
   RevisionId,
   RevisionStatus,
@@ -159,13 +160,19 @@ export interface Run {
   readonly inFlight: number
   /**
    * The `ModelDeployment` object that the run was created for. `current` is null if the object now has another run, or
-   * was deleted. `replicas`: how many engines it sets; absent if it sets no number.
+   * was deleted. `replicas`, `scaling`: the number of engines or the limits that it sets; absent if it sets none.
    */
   readonly applied: {
     readonly namespace: string
     readonly name: string
     /** `namesModel`: whether the object names an existing model by ID. */
-    readonly current: { readonly uid: string; readonly generation: number; readonly namesModel: boolean; readonly replicas?: number } | null
+    readonly current: {
+      readonly uid: string
+      readonly generation: number
+      readonly namesModel: boolean
+      readonly replicas?: number
+      readonly scaling?: ReplicaLimits
+    } | null
   } | null
   /** Stores with the files of its commit; only read until its engine is ready. */
   readonly storedWeights: ReadonlyArray<StoredWeights>

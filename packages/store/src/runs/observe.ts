@@ -10,6 +10,7 @@ import {
   OrgId,
   Phase,
   phasesWith,
+  ReplicaLimits,
   RepositoryFacts,
   RevisionId,
   RevisionStatus,
@@ -128,7 +129,13 @@ const RunRow = Schema.Struct({
       namespace: Schema.String,
       name: Schema.String,
       current: Schema.NullOr(
-        Schema.Struct({ uid: Schema.String, generation: Schema.Int, namesModel: Schema.Boolean, replicas: Schema.optionalKey(Schema.Int) })
+        Schema.Struct({
+          uid: Schema.String,
+          generation: Schema.Int,
+          namesModel: Schema.Boolean,
+          replicas: Schema.optionalKey(Schema.Int),
+          scaling: Schema.optionalKey(ReplicaLimits)
+        })
       )
     })
   ),
@@ -232,7 +239,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           (SELECT count(*)::int FROM requests q WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.created_at > ${new Date(since)})
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
-          CASE WHEN a.uid IS NOT NULL THEN json_strip_nulls(json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model, 'replicas', a.replicas)) END) END AS applied,
+          CASE WHEN a.uid IS NOT NULL THEN json_strip_nulls(json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model, 'replicas', a.replicas, 'scaling', a.scaling)) END) END AS applied,
         CASE WHEN d.phase IN (${sql.literal(weightPhases)}) OR d.placements IS NOT NULL THEN
           coalesce((SELECT json_agg(json_build_object('store', w.store, 'manifest', w.manifest_sha256, 'verifiedBy', w.verified_by,
               'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
