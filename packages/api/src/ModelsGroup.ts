@@ -1,4 +1,4 @@
-import { ModelLoad, ModelScaling, ScalingRequest } from "@seatrial/domain"
+import { ModelLoad, ModelScaling, ModelScalingState, ScalingRequest } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { CatalogModelList, cached, Empty } from "./envelopes.ts"
@@ -39,7 +39,7 @@ export class ModelsGroup extends HttpApiGroup.make("models")
     HttpApiEndpoint.get("getScaling", "/v1/models/:id/scaling", {
       params: { id: Schema.String },
       query: NoQuery,
-      success: ModelScaling,
+      success: ModelScalingState,
       error: NotFound
     }).annotateMerge(policy("read", ["models:read"])),
     HttpApiEndpoint.put("setScaling", "/v1/models/:id/scaling", {

@@ -258,7 +258,7 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   "deployments.progress": { downloading: progress, queued: queuedProgress },
   "deployments.cancel": { cancelled: { id: exampleIds.deployment, cancelled: true } },
   "models.list": { served: { object: "list", data: [ownModel] } },
-  "models.getScaling": { two: { replicas: 2 } },
+  "models.getScaling": { two: { replicas: 2, status: { granted: 1, ready: 1, limit: "no_gpus" } } },
   "models.setScaling": { two: { replicas: 2 }, automatic: { replicas: 1, min_replicas: 1, max_replicas: 4, target: 0.8 } },
   "models.getLoad": {
     busy: {

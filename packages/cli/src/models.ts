@@ -7,7 +7,7 @@ import { withCommandErrors } from "./apiErrors.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
 import { dollars } from "./readable.ts"
-import { findModel, modelArgument as model } from "./references.ts"
+import { aboutModel, findModel, modelArgument as model } from "./references.ts"
 
 const row = ({ display_name, hf_repo, hf_revision, id, revision, slug, status, visibility }: OrgModel) => ({
   id,
@@ -47,16 +47,17 @@ const get = Command.make(
   { id: idArgument("The model's name or ID"), json: jsonFlag },
   Effect.fn(function* ({ id, json }) {
     const model = yield* findModel(id)
-    yield* printRecord(json, model)
+    const { replicas, status } = yield* aboutModel(id, (yield* SeatrialClient).models.scaling(model.id))
+    yield* printRecord(json, { ...model, engines: { desired: replicas, ...status } })
   })
-).pipe(Command.withDescription("Shows a model and its serving revision."))
+).pipe(Command.withDescription("Shows a model, its serving revision and its engines."))
 
 const disable = Command.make(
   "disable",
   { model, json: jsonFlag },
   Effect.fn(function* ({ json, model }) {
     const api = yield* SeatrialClient
-    yield* withCommandErrors(api.models.disable(model))
+    yield* aboutModel(model, api.models.disable(model))
     yield* printRecord(json, { model, disabled: true })
   })
 ).pipe(Command.withDescription("Takes one of the organization's models out of service. Its engine stops after its last request. Its weights are kept."))
@@ -66,7 +67,7 @@ const enable = Command.make(
   { model, json: jsonFlag },
   Effect.fn(function* ({ json, model }) {
     const api = yield* SeatrialClient
-    yield* withCommandErrors(api.models.enable(model))
+    yield* aboutModel(model, api.models.enable(model))
     yield* printRecord(json, { model, enabled: true })
   })
 ).pipe(Command.withDescription("Puts a disabled model back into service. The model serves when its engine is ready."))
@@ -77,7 +78,7 @@ const remove = Command.make(
   Effect.fn(function* ({ json, model, yes }) {
     const api = yield* SeatrialClient
     yield* confirm(yes, `${model} will be deleted permanently. Its engines and its deployment stop, and its name becomes free. Requests and receipts are kept.`)
-    yield* withCommandErrors(api.models.delete(model))
+    yield* aboutModel(model, api.models.delete(model))
     yield* printRecord(json, { model, deleted: true })
   })
 ).pipe(Command.withDescription("Deletes one of the organization's models permanently and frees its name. This includes a model whose deployment failed."))

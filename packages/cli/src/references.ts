@@ -1,8 +1,8 @@
-import { SeatrialClient } from "@seatrial/client"
+import { type ClientFailure, type PublicError, SeatrialClient } from "@seatrial/client"
 import type { OrgModel } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
 import { Argument } from "effect/cli"
-import { withCommandErrors } from "./apiErrors.ts"
+import { toCommandError, withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
 
 export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's name, tiny-chat or acme/tiny-chat, or its ID, mdl_..."))
@@ -17,12 +17,18 @@ export const callableName = Effect.fnUntraced(function* ({ id, slug }: OrgModel)
   return Option.match(newest, { onNone: () => slug, onSome: ({ model }) => model })
 })
 
+const noModel = (reference: string) => new CommandError({ message: `The organization has no model ${reference}. \`seatrial models list\` lists its models.` })
+
+/** An operation on a model. If the API does not know the model, the error names it. */
+export const aboutModel = <A, R>(reference: string, operation: Effect.Effect<A, PublicError | ClientFailure, R>): Effect.Effect<A, CommandError, R> =>
+  Effect.mapError(operation, (failure) => ("error" in failure && failure.error.code === "not_found" ? noModel(reference) : toCommandError(failure)))
+
 /** Finds a model by its ID, its slug or its callable name `organization/slug`. */
 export const findModel = Effect.fnUntraced(function* (reference: string) {
   const api = yield* SeatrialClient
-  if (isModelId(reference)) return yield* withCommandErrors(api.org.models.get(reference))
+  if (isModelId(reference)) return yield* aboutModel(reference, api.org.models.get(reference))
   const slug = reference.slice(reference.lastIndexOf("/") + 1)
-  const missing = new CommandError({ message: `The organization has no model ${reference}. \`seatrial models list\` lists its models.` })
+  const missing = noModel(reference)
   // The API refuses longer text, and slugs are shorter.
   if (slug === "" || slug.length > 120) return yield* missing
   const match: Option.Option<OrgModel> = yield* withCommandErrors(

@@ -6,7 +6,7 @@ import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
 import { jsonFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
-import { modelArgument as model } from "./references.ts"
+import { aboutModel, modelArgument as model } from "./references.ts"
 
 const number = (name: string, description: string) => Flag.Int(name).pipe(Flag.withDescription(description), Flag.optional)
 
@@ -34,8 +34,8 @@ export const scaleCommand = Command.make(
         message: `Use --replicas with 1 to ${maxReplicas}, or --min and a larger --max, and --target from 0.1 to 1.`
       })
     }
-    const change = Option.map(request, (scaling) => api.models.scale(model, scaling))
-    const scaling = yield* withCommandErrors(Option.getOrElse(change, () => api.models.scaling(model)))
+    if (Option.isSome(request)) yield* aboutModel(model, api.models.scale(model, request.value))
+    const scaling = yield* aboutModel(model, api.models.scaling(model))
     yield* printRecord(json, { model, ...scaling })
   })
 ).pipe(Command.withDescription("Changes or shows how many engines serve one of the organization's models, or between which numbers the autoscaler sets it."))
@@ -50,7 +50,7 @@ export const topCommand = Command.make(
   Effect.fn(function* ({ json, model, watch }) {
     const api = yield* SeatrialClient
     const engines = Effect.fnUntraced(function* (name: string) {
-      const load = yield* api.models.load(name)
+      const load = yield* aboutModel(name, api.models.load(name))
       const rows = load.engines.map(({ pod, reachable, running }) => ({ engine: pod, running, capacity: load.capacity?.requests ?? null, ready: reachable }))
       yield* printRows(json, json ? [load] : rows)
     })

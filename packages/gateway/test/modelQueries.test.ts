@@ -48,16 +48,17 @@ it.effect("the number of a model's engines is read with models:read, unless a mo
   Effect.gen(function* () {
     const caller = yield* makeCaller
     const queried: Array<string> = []
+    const status = { granted: 2, ready: 1, limit: "no_gpus" as const }
     const catalog = Layer.mock(Catalog)({
       find: () => Effect.succeedNone,
       scaling: (_, name) => {
         queried.push(name)
-        return Effect.succeed(name === "acme/tiny" ? Option.some({ replicas: 2 }) : Option.none())
+        return Effect.succeed(name === "acme/tiny" ? Option.some({ replicas: 2, status }) : Option.none())
       }
     })
     const settings = Layer.provide(GatewayConfig.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({})))
     const otherPath = yield* Effect.provide(makeOtherPaths, Layer.merge(catalog, settings))
-    assert.strictEqual(yield* otherPath(caller, "/v1/models/acme%2Ftiny/scaling"), '{"replicas":2}')
+    assert.strictEqual(yield* otherPath(caller, "/v1/models/acme%2Ftiny/scaling"), JSON.stringify({ replicas: 2, status }))
     const writer = { ...caller, scopes: new Set<ApiScope>(["inference:write"]) }
     const refused = [
       [caller, "/v1/models/other/scaling", "model_not_found"],

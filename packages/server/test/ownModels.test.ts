@@ -6,6 +6,9 @@ import { makeServing, newModel } from "@seatrial/store/testing"
 import { Effect, Option, Schedule, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
 
+/** The state of the engines of a model about which the operator has recorded nothing. */
+const none = { granted: 0, ready: 0, limit: null }
+
 const Failure = Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) })
 const failureOf = (answer: Answer) => Schema.decodeUnknownSync(Failure)(jsonOf(answer)).error
 
@@ -66,12 +69,12 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     Effect.gen(function* () {
       const { call, key, modelId, orgId, slug, userId } = yield* serving()
       const path = `/v1/models/${slug}%2Ftiny/scaling`
-      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 1 })
+      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 1, status: none })
       for (const model of ["tiny", modelId]) {
         const answer = yield* call("PUT", `/v1/models/${model}/scaling`, { key, body: { replicas: 3 } })
         assert.deepStrictEqual([answer.status, jsonOf(answer)], [200, { replicas: 3 }])
       }
-      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 3 })
+      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 3, status: none })
       assert.deepStrictEqual<unknown>(yield* audited(orgId), [
         { actor_kind: "user", actor_user_id: userId, action: "updated", before: { replicas: 1 }, after: { replicas: 3 } }
       ])
@@ -89,7 +92,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
         const answer = yield* call("PUT", path, { key, ...(body === undefined ? {} : { body }) })
         assert.deepStrictEqual([answer.status, Schema.decodeUnknownSync(Param)(jsonOf(answer)).error], [400, { code: "invalid_body", param }])
       }
-      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 3 })
+      assert.deepStrictEqual(jsonOf(yield* call("GET", path, { key })), { replicas: 3, status: none })
     })
   )
 
@@ -104,7 +107,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
       const { code, message } = failureOf(answer)
       assert.deepStrictEqual([answer.status, code], [409, "model_managed"])
       assert.include(message, `kubectl -n team scale modeldeployment ${modelId} --replicas=N`)
-      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1 })
+      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1, status: none })
       yield* sql`UPDATE applied_resources SET replicas = NULL WHERE org_id = ${orgId}`
       assert.strictEqual((yield* call("PUT", "/v1/models/tiny/scaling", { key, body: { replicas: 3 } })).status, 200)
     })
@@ -118,7 +121,20 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
         assert.strictEqual((yield* call("GET", `/v1/models/${model}/scaling`, { key: stranger.key })).status, 404)
         assert.strictEqual((yield* call("PUT", `/v1/models/${model}/scaling`, { key: stranger.key, body: { replicas: 2 } })).status, 404)
       }
-      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1 })
+      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1, status: none })
+    })
+  )
+
+  it.effect("shows how many engines it has and what limits them, as the operator records it", () =>
+    Effect.gen(function* () {
+      const { call, key, modelId, operation, orgId } = yield* serving()
+      const runs = yield* Runs
+      const engines = { granted: 2, ready: 1, limit: "organization_limit" as const }
+      yield* runs.recordEngines(modelId, orgId, engines)
+      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1, status: engines })
+      assert.deepStrictEqual(Option.getOrThrow(yield* runs.observe(operation.id)).engines, engines)
+      yield* runs.recordEngines(modelId, (yield* makeCaller()).orgId, { ...engines, granted: 9 })
+      assert.deepStrictEqual(jsonOf(yield* call("GET", "/v1/models/tiny/scaling", { key })), { replicas: 1, status: engines })
     })
   )
 

@@ -1,13 +1,13 @@
 import { PgClient } from "@effect/sql-pg"
-import { ModelId, type ModelLoad, type ModelScaling, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { ModelId, type ModelLoad, type ModelScalingState, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
 import { Context, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { AcrossPool } from "./Database.ts"
 import { listen } from "./listen.ts"
 import type { ModelNotFound } from "./models/administeredModel.ts"
-import { readScaling } from "./models/changeModel.ts"
 import { readLoad } from "./models/readLoad.ts"
+import { readScalingState } from "./models/scalingState.ts"
 import { readableRows } from "./readableRows.ts"
 import { callableBy } from "./routes/callableBy.ts"
 
@@ -57,7 +57,7 @@ export class Catalog extends Context.Service<
     /** The model that the organization may call by this name: its own, or a published one. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<ServedModel>>
     /** How many engines serve the organization's own model, by ID or name. */
-    readonly scaling: (orgId: OrgId, idOrName: string) => Effect.Effect<Option.Option<ModelScaling>>
+    readonly scaling: (orgId: OrgId, idOrName: string) => Effect.Effect<Option.Option<ModelScalingState>>
     /** The load of the organization's own model, by ID or name. */
     readonly load: (orgId: OrgId, idOrName: string) => Effect.Effect<Option.Option<ModelLoad>>
   }
@@ -128,7 +128,7 @@ const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Servi
       const row = yield* Effect.orDie(findId({ orgId, idOrName }))
       return Option.isNone(row) ? Option.none<A>() : yield* Effect.option(read(orgId, row.value.id))
     })
-  const findScaling = ofOwn(readScaling(own))
+  const findScaling = ofOwn(readScalingState(own))
   const findLoad = ofOwn(readLoad(own))
 
   return Catalog.of({

@@ -1,11 +1,12 @@
 import { PgClient } from "@effect/sql-pg"
-import { Ids, type ModelId, type ModelLoad, type ModelScaling, type OrgId, ScalingRequest, type UserId } from "@seatrial/domain"
+import { Ids, type ModelId, type ModelLoad, type ModelScaling, type ModelScalingState, type OrgId, ScalingRequest, type UserId } from "@seatrial/domain"
 import { Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { ModelNotFound, type ModelServesNothing } from "./models/administeredModel.ts"
-import { changeModel, findModel, makeSetScaling, makeSetStatus, readScaling } from "./models/changeModel.ts"
+import { changeModel, findModel, makeSetScaling, makeSetStatus } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 import { readLoad } from "./models/readLoad.ts"
+import { readScalingState } from "./models/scalingState.ts"
 
 /** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its engines. */
 export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
@@ -31,8 +32,8 @@ export class OwnModels extends Context.Service<
     readonly disable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
     /** The previous revision serves again when its engine is ready. */
     readonly enable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
-    /** How many engines serve the model. */
-    readonly scaling: (owner: ModelOwner, idOrName: string) => Effect.Effect<ModelScaling, ModelNotFound>
+    /** How many engines the model should have, and has. */
+    readonly scaling: (owner: ModelOwner, idOrName: string) => Effect.Effect<ModelScalingState, ModelNotFound>
     /** The serving revision and later ones get that many engines. Refused if the model's object sets something else. */
     readonly scale: (owner: ModelOwner, idOrName: string, scaling: ScalingRequest) => Effect.Effect<ModelScaling, ModelNotFound | ModelManaged>
     /** The requests of the model that run on its engines or wait at gateways. */
@@ -52,7 +53,7 @@ export class OwnModels extends Context.Service<
       const changes = changeModel(sql, ids)
       const setStatus = makeSetStatus(sql, changes)
       const setScaling = makeSetScaling(sql, changes)
-      const scalingOf = readScaling(sql)
+      const scalingOf = readScalingState(sql)
       const loadOf = readLoad(sql)
       const find = findModel(sql)
       const remove = deleteModel(sql, ids)

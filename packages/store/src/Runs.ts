@@ -12,6 +12,8 @@ import {
   Ids,
   Measured,
   type ModelCapabilities,
+  type ModelEngines,
+  type ModelId,
   type OrgId,
   type Phase,
   type RepositoryFacts,
@@ -35,6 +37,7 @@ import { publishEndpoints } from "./runs/publishEndpoints.ts"
 import type { Run, RunRevision, ServingPlan } from "./runs/Run.ts"
 import { recordChecks } from "./runs/recordChecks.ts"
 import { recordEngineImage } from "./runs/recordEngineImage.ts"
+import { recordEngines } from "./runs/recordEngines.ts"
 import { recordProgress } from "./runs/recordProgress.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
@@ -185,6 +188,8 @@ export class Runs extends Context.Service<
     readonly activate: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly from: Phase }) => Effect.Effect<boolean>
     /** Records the current activity of the run for the API. Does not notify the operator. */
     readonly recordProgress: (id: DeploymentId, orgId: OrgId, progress: RunProgress) => Effect.Effect<void>
+    /** Records for the API how many engines the model has. Does not notify the operator. */
+    readonly recordEngines: (modelId: ModelId, orgId: OrgId, engines: ModelEngines) => Effect.Effect<void>
     /**
      * The hub token of the user, for downloads. Null, for runs of applied objects, returns the token that the
      * organization shares.
@@ -235,6 +240,7 @@ export class Runs extends Context.Service<
         publishEndpoints: publishEndpoints(sql),
         activate: activateRun(sql, ids),
         recordProgress: recordProgress(sql),
+        recordEngines: recordEngines(sql),
         hubToken: Effect.fn("Runs.hubToken")((orgId, userId) => (userId === null ? hubConnections.findShared(orgId) : hubConnections.find(orgId, userId))),
         release: release(sql)
       })

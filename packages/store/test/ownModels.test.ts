@@ -23,9 +23,10 @@ layer(Layer.provideMerge(Layer.provide(OwnModels.layerSql, layerRole("server")),
         assert.deepStrictEqual(yield* stored, { status: "disabled", deleted: false })
         yield* inOrganization(models.enable(caller, "own/tiny"))
         assert.deepStrictEqual(yield* stored, { status: "active", deleted: false })
-        assert.deepStrictEqual(yield* inOrganization(models.scaling(caller, "own/tiny")), { replicas: 1 })
+        const status = { granted: 0, ready: 0, limit: null }
+        assert.deepStrictEqual(yield* inOrganization(models.scaling(caller, "own/tiny")), { replicas: 1, status })
         yield* inOrganization(models.scale(caller, "tiny", { replicas: 2 }))
-        assert.deepStrictEqual(yield* inOrganization(models.scaling(caller, modelId)), { replicas: 2 })
+        assert.deepStrictEqual(yield* inOrganization(models.scaling(caller, modelId)), { replicas: 2, status })
         yield* inOrganization(models.remove(caller, "own/tiny"))
         assert.isTrue((yield* stored)?.deleted)
       })

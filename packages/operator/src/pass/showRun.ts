@@ -2,6 +2,7 @@ import { isFinished } from "@seatrial/domain"
 import { Effect } from "effect"
 import { patchStatus } from "../apply/patchStatus.ts"
 import { progressOf } from "../apply/progressOf.ts"
+import { recordEngines } from "../apply/recordEngines.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
 import { shownEngine } from "../decide/fleet.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
@@ -56,11 +57,13 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
   const { message, publicMessage } = messagesOf(decided, applied)
   const progress = progressOf(observation, publicMessage)
   const unrecorded = yield* recordProgress({ run, progress, backlog: backlog(), now })
+  const shown = shownEngine(observation)
+  const pods = shownPods(memory, decided, shown)
+  yield* recordEngines(run, pods.engines)
   const { resource } = applied
   if (resource === null || decision.actions.some(({ _tag }) => _tag === "RemoveResource")) return [unrecorded]
-  const shown = shownEngine(observation)
   const unshown = yield* patchStatus({
-    ...shownPods(memory, decided, shown),
+    ...pods,
     statusWrites: memory.statusWrites,
     backlog: backlog(),
     run,

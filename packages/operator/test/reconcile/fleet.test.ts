@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Predicate } from "effect"
+import { ModelId } from "@seatrial/domain"
+import { Effect, Option, Predicate, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { otherDeployment, report, run } from "../observations.ts"
@@ -127,11 +128,14 @@ describe("a model that is scaled to two engines", () => {
         scale(stage, 2)
         yield* stage.until(both(stage))
         assert.strictEqual(limitOf(stage), "False Granted")
-        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, model: "acme/other", gpuLimit: 2 })
+        assert.deepStrictEqual(stage.row().engines, { granted: 2, ready: 2, limit: null })
+        const other = Schema.decodeSync(ModelId)("mdl_01k3v7m8q2w4x6y8z0a2b4c6d9")
+        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, modelId: other, model: "acme/other", gpuLimit: 2 })
         yield* stage.until(() => published(stage).join() === first)
         while (!stage.kube.names("Pod").includes(enginePodName(otherDeployment))) yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(stage.kube.names("Pod").toSorted(), [first, enginePodName(otherDeployment)].toSorted())
         yield* stage.until(() => limitOf(stage) === "True OrganizationLimit")
+        assert.deepStrictEqual(stage.row().engines, { granted: 1, ready: 1, limit: "organization_limit" })
       })
     )
   })

@@ -256,6 +256,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate(`scale to ${replicas}`)
         return row !== undefined
       }),
+    recordEngines: (modelId, _, engines) =>
+      Effect.sync(() => {
+        for (const row of rows.values()) if (row.modelId === modelId) rows.set(row.id, { ...row, engines })
+      }),
     recordProgress: (id, _, progress) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis

@@ -7,6 +7,7 @@ import type {
   Fit,
   Measured,
   ModelCapabilities,
+  ModelEngines,
   ModelId,
   OrgId,
   Phase,
@@ -125,6 +126,8 @@ export interface Run {
   readonly replicas?: number
   /** The limits between which the autoscaler sets `replicas`; null or absent if it does not. */
   readonly scaling?: { readonly minReplicas: number; readonly maxReplicas: number; readonly target: number } | null
+  /** What was last recorded about its engines; absent or null before that. */
+  readonly engines?: ModelEngines | null
   /** The run whose engine serves the revision: this run, or the earlier run whose verified revision it reuses. */
   readonly engineRun: DeploymentId
   /** Other unfinished runs of the same revision. */
