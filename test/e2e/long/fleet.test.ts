@@ -5,12 +5,12 @@ import { engineWire } from "@seatrial/engines"
 import { type KubeClient, Pod } from "@seatrial/kube"
 import { deploymentLabel } from "@seatrial/operator"
 import { gauge } from "@seatrial/trial"
-import { Effect, Fiber, Schema } from "effect"
-import { bodyOf, type Caller } from "../Caller.ts"
+import { Effect, Schema } from "effect"
+import { bodyOf } from "../Caller.ts"
 import { runCommand } from "../ChildProgram.ts"
-import { ask, requestIdOf } from "../chat.ts"
 import { patiently } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
+import { keepCalling } from "../keepCalling.ts"
 import { processesOf } from "../processesOf.ts"
 import { Served } from "../Served.ts"
 
@@ -39,24 +39,6 @@ const killEngine = ({ metadata: { uid = "none" } }: Pod) =>
     for (const pid of engines) process.kill(pid, "SIGKILL")
   })
 
-/** Four clients that call a model with different prompts until the result is run, which returns the number of answers. A client dies on the first error. */
-const keepCalling = Effect.fnUntraced(function* (caller: Caller, model: string) {
-  let [count, isOver] = [0, false]
-  const client = Effect.gen(function* () {
-    while (!isOver) {
-      const answer = yield* ask(caller, model, { messages: [{ role: "user", content: `Question ${++count}: what does a sea trial show?` }] })
-      // The record says why.
-      if (answer.status !== 200) throw new Error(`call ${count}: ${(yield* caller.call("GET", `/v1/requests/${requestIdOf(answer)}`)).text}`)
-      yield* Effect.sleep("50 millis")
-    }
-  })
-  const clients = yield* Effect.forkScoped(Effect.all([client, client, client, client], { concurrency: "unbounded", discard: true }))
-  return Effect.suspend(() => {
-    isOver = true
-    return Effect.as(Fiber.join(clients), count)
-  })
-})
-
 it.live(
   "a model with two engines serves with both; one that is killed or deleted is replaced and compared without a failed request; then it serves with one",
   () =>
@@ -69,7 +51,7 @@ it.live(
       const message = Effect.map(caller.call("GET", `/v1/deployments/${operation.id}/progress`), (answer) => bodyOf(Progress, answer).message)
       const bothServe = eventually("both engines serve", message, (text) => text === "Serves. 2 of 2 engines serve.")
       yield* bothServe
-      const stop = yield* keepCalling(caller, model)
+      const stop = yield* keepCalling(caller, model, 4)
       const engines = readyEngines(kube, operation.id)
       const both = yield* engines
       const generated = Effect.flatMap(engines, (pods) => Effect.forEach(pods, tokensOf))
