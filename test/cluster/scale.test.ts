@@ -20,7 +20,7 @@ const Refused = Schema.Struct({ error: Schema.Struct({ code: Schema.String, mess
 const Listed = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
 it.live(
-  "on a real control plane kubectl scale changes the number of engines and starts no trial, and the API refuses another number",
+  "on a real control plane kubectl scale and a HorizontalPodAutoscaler change the number of engines and start no trial, and the API refuses another number",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
@@ -43,6 +43,7 @@ it.live(
 
       yield* command("kubectl", ["scale", "mdep", "tiny", within, "--replicas=2"])
       yield* numbers("2 2 2")
+      yield* command("kubectl", ["wait", "--for=condition=ScalingLimited=false", "mdep/tiny", within, "--timeout=60s"])
       const path = `/apis/seatrial.dev/v1alpha1/namespaces/${namespace}/modeldeployments/tiny/scale`
       const scale = Schema.decodeUnknownSync(Scale)(yield* command("kubectl", ["get", "--raw", path]))
       assert.deepStrictEqual([scale.spec.replicas, scale.status.replicas], [2, 2])
@@ -58,6 +59,23 @@ it.live(
       yield* command("kubectl", ["scale", "mdep", "tiny", within, "--replicas=1"])
       yield* numbers("1 1 1")
       assert.strictEqual(yield* engines, 1)
+
+      // Without a source of metrics, an autoscaler still keeps its least number.
+      const autoscaler = {
+        apiVersion: "autoscaling/v2",
+        kind: "HorizontalPodAutoscaler",
+        metadata: { name: "tiny", namespace },
+        spec: {
+          scaleTargetRef: { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", name: "tiny" },
+          minReplicas: 2,
+          maxReplicas: 3,
+          metrics: [{ type: "External", external: { metric: { name: "requests" }, target: { type: "AverageValue", averageValue: "8" } } }]
+        }
+      }
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(autoscaler) })
+      yield* numbers("2 2 2")
+      const able = ["get", "hpa", "tiny", within, "-o", "jsonpath={.status.conditions[?(@.type=='AbleToScale')].status}"]
+      assert.strictEqual(yield* command("kubectl", able), "True")
       assert.strictEqual(bodyOf(Listed, yield* caller.call("GET", "/v1/deployments")).data.length, 1)
     }).pipe(Effect.scoped),
   1_200_000

@@ -79,6 +79,8 @@ export const deploymentEdits: ReadonlyArray<Edit> = [
   refusedSpec("a negative context", { serving: { maxContext: -1 } }, "maxContext"),
   refusedSpec("a context as text", { serving: { maxContext: "512" } }, "maxContext"),
   refusedSpec("a factor of 1e300", { serving: { yarn: { factor: 1e300 } } }, "yarn.factor must be at most"),
+  refusedSpec("65 engines", { replicas: 65 }, "spec.replicas"),
+  refusedSpec("no engines", { replicas: 0 }, "spec.replicas"),
   refusedSpec("a reference with dots", { source: { ref: "a..b" } }, "ref must not contain '..'"),
   refusedSpec("a run of the API", { deploymentId: otherId }, "deploymentId is set by Seatrial"),
   created("the name of a run", modelDeployment(otherId.replace("_", "-"), spec), "names like dep-01... are reserved"),
