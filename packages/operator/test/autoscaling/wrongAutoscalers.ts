@@ -16,7 +16,7 @@ export const wrongAutoscalers: Readonly<Record<string, { readonly breaks: Promis
     }
   },
   "never stops an engine": {
-    breaks: "at most 20% more engine-hours than an oracle",
+    breaks: "hardly more engine-hours than an oracle",
     autoscaler: (history, curve, settings, at) => ({ replicas: Math.max(history.replicas, desiredReplicas(history, curve, settings, at).replicas) })
   },
   "starts one engine per minute": {
