@@ -53,6 +53,10 @@ export const drainTime = 10_000
 export const drainLimit = 3_600_000
 /** How often the requests of a draining engine are counted. */
 export const drainInterval = 5_000
+/** How often a model that moves to a new revision, engine by engine, is looked at. */
+export const moveInterval = 3_000
+/** Engines beyond the wanted number during such a move, unless the host class says otherwise. */
+export const maxSurgeByDefault = 1
 /** The longest delay with which gateways report a request. */
 export const idleSlack = 10_000
 /** How long a ready engine stays without requests. Callers of a waking model were asked to retry within this time. */

@@ -16,6 +16,12 @@ export interface Endpoint {
   readonly pod: string
 }
 
+/** A pod to which requests for a model go. */
+export interface RoutedEndpoint extends Endpoint {
+  /** Set if the pod serves an earlier revision of the model, while the model moves to the serving revision. */
+  readonly retiring?: Pick<Route, "engineVersion" | "hfRevision" | "revisionId">
+}
+
 /** The destination of requests for a callable model. */
 export interface Route {
   readonly orgId: OrgId
@@ -28,7 +34,7 @@ export interface Route {
   readonly hfRevision: string
   readonly maxModelLen: number
   readonly prices: Prices
-  readonly endpoints: ReadonlyArray<Endpoint>
+  readonly endpoints: ReadonlyArray<RoutedEndpoint>
   /** Whether its engine stops when it is idle. */
   readonly mayIdle: boolean
   /** Whether every organization may call it. */

@@ -31,12 +31,12 @@ it.live(
       const lines = yield* runCommand(["top", model], { SEATRIAL_STATE: folder })
       assert.strictEqual(lines.match(/-engine-[01]\b/g)?.length, 2, lines)
 
-      assert.isAbove(yield* stopMany, 50)
+      assert.isAbove((yield* stopMany).length, 50)
       yield* eventually("one engine is wanted", load, ({ desired }) => desired === 1)
       const Progress = Schema.Struct({ message: Schema.String })
       const message = Effect.map(caller.call("GET", `/v1/deployments/${id}/progress`), (answer) => bodyOf(Progress, answer).message)
       yield* eventually("the model serves with it", message, (text) => text === "Serves.")
-      assert.isAtLeast(yield* stopFew, 50 * few)
+      assert.isAtLeast((yield* stopFew).length, 50 * few)
     }).pipe(Effect.provide(Served.layer), Effect.scoped),
   900_000
 )

@@ -1,5 +1,5 @@
 import type { OrgId } from "@seatrial/domain"
-import type { Endpoint } from "@seatrial/store"
+import type { RoutedEndpoint } from "@seatrial/store"
 import type { EngineMetrics } from "./readEngineMetrics.ts"
 import { hashOf } from "./rendezvous.ts"
 
@@ -34,7 +34,8 @@ const stepTime = 250
 
 /** What this gateway knows about one engine. Times are `performance.now()`. */
 export class EngineState {
-  readonly endpoint: Endpoint
+  /** Its revision may become an earlier one of the model, the rest never changes. */
+  endpoint: RoutedEndpoint
   /** Identifies the engine in rendezvous hashing; the same on every gateway. */
   readonly hash: number
   readonly pulse: Pulse
@@ -58,7 +59,7 @@ export class EngineState {
   /** When slow start began; null when it is over. */
   #rampFrom: number | null = null
 
-  constructor(endpoint: Endpoint, now: number, ramps: boolean) {
+  constructor(endpoint: RoutedEndpoint, now: number, ramps: boolean) {
     this.endpoint = endpoint
     this.hash = hashOf(endpoint.url)
     this.pulse = { at: now }

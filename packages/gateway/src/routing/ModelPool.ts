@@ -1,5 +1,5 @@
-import type { ModelId, OrgId } from "@seatrial/domain"
-import type { EndpointLoad, Route } from "@seatrial/store"
+import type { ModelId, OrgId, RevisionId } from "@seatrial/domain"
+import type { EndpointLoad, Route, RoutedEndpoint } from "@seatrial/store"
 import type { ObservedPool } from "../observability/RoutingMetrics.ts"
 import { DecodePace } from "./DecodePace.ts"
 import { EngineState } from "./EngineState.ts"
@@ -12,6 +12,12 @@ import { RetryBudget } from "./RetryBudget.ts"
 const beyondMeasured = 4
 /** Requests that may wait per slot of the model's engines. */
 const waitingPerSlot = 4
+
+const revisionOf = ({ revisionId }: Route, { retiring }: RoutedEndpoint): RevisionId => retiring?.revisionId ?? revisionId
+
+/** Whether an endpoint of a route is the same engine, with the same revision, as one of an earlier route. */
+const isSameEngine = (before: Route, known: RoutedEndpoint, route: Route, endpoint: RoutedEndpoint): boolean =>
+  known.url === endpoint.url && known.pod === endpoint.pod && revisionOf(before, known) === revisionOf(route, endpoint)
 
 /** A request that waits for an engine. */
 export interface Waiter {
@@ -157,13 +163,14 @@ export class ModelPool {
       return
     }
     const now = this.#options.now()
-    const same = route.revisionId === this.route.revisionId
+    const before = this.route
     this.route = route
-    this.engines = route.endpoints.map(
-      (endpoint) =>
-        (same ? this.engines.find((known) => known.endpoint.url === endpoint.url && known.endpoint.pod === endpoint.pod) : undefined) ??
-        new EngineState(endpoint, now, this.queue.size > 0)
-    )
+    this.engines = route.endpoints.map((endpoint) => {
+      const known = this.engines.find((engine) => isSameEngine(before, engine.endpoint, route, endpoint))
+      if (known === undefined) return new EngineState(endpoint, now, this.queue.size > 0)
+      known.endpoint = endpoint
+      return known
+    })
     if (this.engines.length > 0 && this.coldSince !== null) {
       this.lastStart = now - this.coldSince
       this.coldSince = null
@@ -201,9 +208,10 @@ export class ModelPool {
     return engine
   }
 
-  /** Reserves a slot at an engine that is not in `except`, for a second attempt. Ignores the queue. */
-  takeOther(except: ReadonlyArray<EngineState>, streamed: boolean, orgId: string): EngineState | undefined {
+  /** Reserves a slot at another engine of the revision, for a second attempt. Ignores the queue. */
+  takeOther(engineBefore: EngineState, revision: RevisionId, streamed: boolean, orgId: string): EngineState | undefined {
     const now = this.#options.now()
+    const except = this.engines.filter((engine) => engine === engineBefore || revisionOf(this.route, engine.endpoint) !== revision)
     const engine = pickEngine(this.engines, { now, limit: this.limit, key: null, except })
     engine?.enter(now, streamed, orgId)
     return engine

@@ -63,8 +63,8 @@ export class RoutedRequest {
   }
 
   /**
-   * The route at the time when the request got its engine. The revision may differ from the one that was current when
-   * the request arrived.
+   * The route at the time when the request got its engine, with the revision of that engine. It may differ from the one
+   * that was current when the request arrived.
    */
   get route(): Route {
     return this.#route
@@ -113,7 +113,8 @@ export class RoutedRequest {
       this.#drop()
       return false
     }
-    this.#route = route
+    const { retiring } = engine.endpoint
+    this.#route = retiring === undefined ? route : { ...route, ...retiring }
     return true
   }
 
@@ -187,7 +188,8 @@ export class RoutedRequest {
    * engine had no room) and `lost` (the connection failed) move the request to another engine. `stale` (a kept
    * connection was closed at once) repeats it once on the same engine: usually the connection was idle, but if the
    * request itself crashed the engine, the repetition fails there and no other engine crashes. Returns false if the
-   * request was moved before, if there is no other engine, or if the retry budget of the model is used up.
+   * request was moved before, if there is no other engine, or if the retry budget of the model is used up. Both
+   * engines serve the same revision: the record of the request names it already.
    */
   retry(why: "full" | "lost" | "stale"): boolean {
     const pool = this.#pool
@@ -201,7 +203,7 @@ export class RoutedRequest {
     if (why === "full") engine.markFull(this.#dependencies.now())
     else pool.fail(engine)
     if (this.#isMoved) return false
-    const next = pool.takeOther([engine], this.#streamed, this.#orgId)
+    const next = pool.takeOther(engine, this.#route.revisionId, this.#streamed, this.#orgId)
     if (next === undefined) return false
     if (!pool.budget.spend()) {
       pool.leave(next, this.#streamed, this.#orgId)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { RoutedRequest } from "../../src/routing/RoutedRequest.ts"
-import { makePool } from "./pool.ts"
+import { endpointsOf, laterRevision, makePool } from "./pool.ts"
 
 const settings = {
   engineConcurrency: 256,
@@ -22,6 +22,59 @@ const entered = ({ pool, world }: ReturnType<typeof makePool>): RoutedRequest =>
   assert.isTrue(routedRequest.enter())
   return routedRequest
 }
+
+describe("while a model moves to a new revision", () => {
+  const retiring = { revisionId: laterRevision, hfRevision: "e".repeat(40), engineVersion: "reference-0" }
+  const moving = (own: ReadonlyArray<string>, others: ReadonlyArray<string>) => {
+    const model = makePool(own)
+    model.world.route = { ...model.world.route, endpoints: [...endpointsOf(own), ...endpointsOf(others).map((endpoint) => ({ ...endpoint, retiring }))] }
+    model.pool.dispatch()
+    return model
+  }
+
+  it("a request names the revision of the engine that it got", () => {
+    const model = moving(["new"], ["old"])
+    const requests = Array.from({ length: 8 }, () => entered(model))
+    const revisions = Object.fromEntries(requests.map(({ route, url }) => [url, [route.revisionId, route.hfRevision, route.engineVersion]]))
+    const { engineVersion, hfRevision, revisionId } = model.world.route
+    assert.deepStrictEqual(revisions, {
+      "http://new:8000": [revisionId, hfRevision, engineVersion],
+      "http://old:8000": [retiring.revisionId, retiring.hfRevision, retiring.engineVersion]
+    })
+  })
+
+  it("a second attempt goes to an engine of the same revision only", () => {
+    const [alone, several] = [moving(["new"], ["old"]), moving(["new", "newer"], ["old"])]
+    assert.isFalse(entered(alone).retry("lost"))
+    for (let count = 0; count < 3; count++) {
+      const routedRequest = entered(several)
+      const { revisionId } = routedRequest.route
+      const could = routedRequest.retry("lost")
+      assert.strictEqual(could, revisionId !== laterRevision)
+      assert.strictEqual(routedRequest.url.includes("old"), !could)
+    }
+  })
+
+  it("an engine keeps its requests when its revision becomes the earlier one", () => {
+    const model = makePool(["a"])
+    const before = entered(model)
+    const { revisionId } = model.world.route
+    const endpoints = [...endpointsOf(["b"]), ...endpointsOf(["a"]).map((endpoint) => ({ ...endpoint, retiring: { ...retiring, revisionId } }))]
+    model.world.route = { ...model.world.route, revisionId: laterRevision, endpoints }
+    model.pool.dispatch()
+    const load = () => model.pool.engines.map((engine) => [engine.endpoint.pod, engine.outstanding])
+    assert.deepStrictEqual(load(), [
+      ["b", 0],
+      ["a", 1]
+    ])
+    before.leave()
+    assert.deepStrictEqual(load(), [
+      ["b", 0],
+      ["a", 0]
+    ])
+    assert.strictEqual(before.route.revisionId, revisionId)
+  })
+})
 
 describe("a second attempt", () => {
   const times = (count: number, act: () => boolean) => Array.from({ length: count }, act).filter((could) => could).length

@@ -34,11 +34,12 @@ export const endpointsOf = (names: ReadonlyArray<string>) => names.map((name) =>
 
 /** A pool of engines by name, with a clock that the test sets. An engine may have `concurrency` requests plus four. */
 export const makePool = (names: ReadonlyArray<string>, concurrency: number | null = null) => {
+  const own: Route = { ...route, concurrency, endpoints: endpointsOf(names) }
   const world = {
     now: 0,
     /** Whether the model was deleted. */
     gone: false,
-    route: { ...route, concurrency, endpoints: endpointsOf(names) },
+    route: own,
     /** Changes the route. */
     serve: (others: ReadonlyArray<string>, over: Partial<Route> = {}) => {
       world.route = { ...world.route, ...over, endpoints: endpointsOf(others) }

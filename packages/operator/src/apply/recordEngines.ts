@@ -11,7 +11,8 @@ const limits: Readonly<Record<NonNullable<Growth["limit"]>, ScalingLimit>> = {
   queue: "queued_runs",
   organization: "organization_limit",
   funds: "funds",
-  first: "first_engine"
+  first: "first_engine",
+  surge: "rollout"
 }
 
 /** Records for the API how many engines the model has, if the run owns them and that has changed. */

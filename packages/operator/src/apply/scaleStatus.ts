@@ -36,7 +36,8 @@ const reasons = {
   queue: { reason: "QueuedRuns", message: "deployments in the queue get the GPUs first." },
   organization: { reason: "OrganizationLimit", message: "the organization has reached its GPU limit." },
   funds: { reason: "Funds", message: "the organization has no funds." },
-  first: { reason: "FirstEngine", message: "further engines start after the first one." }
+  first: { reason: "FirstEngine", message: "further engines start after the first one." },
+  surge: { reason: "Rollout", message: "further engines start as those of the earlier revision leave." }
 } as const
 
 interface ScalingInput {

@@ -10,6 +10,7 @@ import { draining, removeOthers, removePods } from "./draining.ts"
 import { fleet, shownEngine } from "./fleet.ts"
 import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { isIdle } from "./idle.ts"
+import { retires, retiring } from "./retiring.ts"
 import { reuses } from "./reuse.ts"
 import { classGone, whyNotReady } from "./servingEngine.ts"
 import { isUp, whyNoTraffic } from "./traffic.ts"
@@ -122,6 +123,7 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   if (reuses(observation)) return by("engineOfAnotherRun", reused(observation, now))
   if (run.phase !== "activated") return by("ended", ended(observation))
   if (run.modelDeleted) return by("modelDeleted", draining(observation, now, "The model was deleted."))
+  if (run.revision?.status === "superseded" && retires(observation, now)) return by("superseded", retiring(observation, now))
   if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "A newer revision replaced this one."))
   if (run.revision?.status !== "active") return by("candidate", candidate(observation, now))
   if (run.modelDisabled) return by("modelDisabled", draining(observation, now, "The model is disabled; its weights stay."))

@@ -8,6 +8,7 @@ import { draining } from "./draining.ts"
 import { held } from "./held.ts"
 import { onEngine } from "./onEngine.ts"
 import { hasPod } from "./Rule.ts"
+import { describeEarlier, followed, withinSurge } from "./surge.ts"
 import { endpointOf, isUp } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
 
@@ -17,7 +18,7 @@ interface Member {
   readonly alone: Observation
 }
 
-interface DecidedMember extends Member {
+export interface DecidedMember extends Member {
   readonly decision: Decision
 }
 
@@ -55,7 +56,8 @@ const limits = {
   gpus: "free GPUs",
   queue: "the deployments in the queue, which go first",
   organization: "room under the organization's GPU limit",
-  funds: "its organization's funds"
+  funds: "its organization's funds",
+  surge: "an engine of the earlier revision to leave"
 } as const
 
 /** An engine above the first that does not exist. `isGranted`: whether there is room for it. */
@@ -83,7 +85,7 @@ const softened = (action: Action, othersServe: boolean): Action =>
   action._tag === "NoteNodeFault" && action.code === startsDiffer && othersServe ? Action.NoteNodeFault({ code: "fingerprints_differ" }) : action
 
 /** The actions of all engines but for their endpoints, each once. The image is recorded once. */
-const otherActions = (members: ReadonlyArray<DecidedMember>): ReadonlyArray<Action> => {
+export const otherActions = (members: ReadonlyArray<DecidedMember>): ReadonlyArray<Action> => {
   const actions = members.flatMap((member) => {
     const othersServe = members.some((other) => other !== member && isGood(other))
     const own = member.decision.actions.filter(({ _tag }) => _tag !== "Publish").map((action) => softened(action, othersServe))
@@ -107,7 +109,7 @@ const merge = (observation: Observation, first: DecidedMember, members: Readonly
   const desired = desiredOf(observation)
   const wanted = members.filter(({ ordinal }) => ordinal < desired)
   const worst = wanted.find((member) => !isGood(member)) ?? members.find(({ ordinal }) => ordinal >= desired) ?? first
-  const count = ` ${wanted.filter(isGood).length} of ${desired} ${desired === 1 ? "engine serves" : "engines serve"}.`
+  const count = ` ${wanted.filter(isGood).length} of ${desired} ${desired === 1 ? "engine serves" : "engines serve"}.${describeEarlier(observation)}`
   const { message, publicMessage, rule } = worst.decision
   const times = members.flatMap(({ decision }) => decision.requeueAt ?? [])
   return by("fleet", {
@@ -122,10 +124,11 @@ const merge = (observation: Observation, first: DecidedMember, members: Readonly
 }
 
 /** All engines of the serving revision. With one engine, this is the decision about that engine. */
-export const fleet = (observation: Observation, now: number): Decision => {
+export const fleet = (observed: Observation, now: number): Decision => {
+  const observation = withinSurge(observed)
   if (observation.engines.length === 0) return held(observation, now)
   const [first, ...others] = decideMembers(observation, enginesOf(observation), now)
-  return first === undefined ? held(observation, now) : merge(observation, first, [first, ...others])
+  return first === undefined ? held(observation, now) : followed(observation, merge(observation, first, [first, ...others]), now)
 }
 
 /** The engine that shows the state of the model: one with traffic, or else the first. */

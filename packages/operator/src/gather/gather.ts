@@ -26,6 +26,7 @@ import type { LeaderUptime } from "./LeaderUptime.ts"
 import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
 import { observeFunding, type UsedUpSince } from "./observeFunding.ts"
 import { observePlace } from "./observePlace.ts"
+import { observeRetiring } from "./observeRetiring.ts"
 import { observeTimes } from "./observeTimes.ts"
 import { observeWeights } from "./observeWeights.ts"
 import { isOutdated, observeDownload, readDownload } from "./readDownload.ts"
@@ -171,11 +172,12 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
   const merged = observeMerged(mergedAnswers, run)
   const predecessorPods = yield* readPredecessor(cluster, run)
   const predecessorPod = predecessorPods.find((name) => run.predecessor !== null && name === enginePodName(run.predecessor.run)) ?? null
-  const reservations = otherEngines.length > 0 ? yield* (yield* Runs).reservations : place.reservations
+  const reservations = otherEngines.length > 0 || (run.newer ?? null) !== null ? yield* (yield* Runs).reservations : place.reservations
   const observation = {
     run,
     ...observeResource(resource),
     ...observeSince(memory, run, pods, funding, now),
+    ...(yield* observeRetiring(from, run, pod, now)),
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     funding,
     predecessorHolds: predecessorPod !== null,

@@ -40,8 +40,11 @@ interface PlaceQuestion extends Place {
 /** Whether engines above the first may be created, or must be given back. Not computed for a run that has one engine. */
 const observeGrowth = (pool: Pool, question: PlaceQuestion): Observation["growth"] => {
   const { otherEngines, pod, run } = question
-  if (otherEngines.length === 0 || run.engineRun !== run.id || !isServed({ run })) return noGrowth
   const placed = otherEngines.filter(({ observed }) => observed.pod !== null).length
+  if (run.engineRun !== run.id) return noGrowth
+  // The engines of a newer revision serve, so that the first one may leave too.
+  if ((run.newer ?? null) !== null) return pool.growth({ ...question, hasFirst: pod !== null, placed: placed + (pod === null ? 0 : 1) })
+  if (otherEngines.length === 0 || !isServed({ run })) return noGrowth
   return pool.growth({ ...question, hasFirst: pod !== null, placed })
 }
 

@@ -34,7 +34,7 @@ const ordinalsOf = (run: Run, pods: ReadonlyArray<WatchedPod>): ReadonlyArray<nu
 }
 
 /** The requests that the engine runs or queues; null if it does not answer. */
-const requestsOf = Effect.fnUntraced(function* ({ revision }: Run, { url }: ObservedPod) {
+export const requestsOf = Effect.fnUntraced(function* ({ revision }: Run, { url }: ObservedPod) {
   if (revision === null || url === null) return null
   const http = yield* HttpClient.HttpClient
   const text = yield* http.get(`${url}/metrics`).pipe(

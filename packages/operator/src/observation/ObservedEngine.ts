@@ -13,7 +13,7 @@ export interface Growth {
   /** How many more may be created now. */
   readonly room: number
   /** Why there is no room for more; null if nothing limits them. */
-  readonly limit: "gpus" | "queue" | "organization" | "funds" | "first" | null
+  readonly limit: "gpus" | "queue" | "organization" | "funds" | "first" | "surge" | null
   /** How many must give their GPUs to the first engines of queued runs. */
   readonly yields: number
 }

@@ -65,6 +65,8 @@ const RecordedClass: Schema.Codec<PodClass, PodClass> = Schema.toType(
     drainSeconds: Finite,
     evictable: Flag,
     rollout: Literals(["surge", "replace"]),
+    maxSurge: optionalKey(Int),
+    maxUnavailable: optionalKey(Int),
     queueName: NullOr(Text),
     autoscaling: Flag,
     maxGpus: NullOr(Int)
@@ -160,7 +162,7 @@ const Engine = Struct({
   requests: NullOr(Finite)
 })
 
-const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "organization", "funds", "first"])), yields: Int })
+const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "organization", "funds", "first", "surge"])), yields: Int })
 
 /** The load of a model whose number of engines the autoscaler sets. */
 const Load = Struct({ changedAt: Finite, since: Finite, samples: List(Struct({ at: Finite, requests: Int })) })

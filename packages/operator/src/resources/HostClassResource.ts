@@ -152,6 +152,17 @@ export const HostClassSpec = Schema.Struct({
         "How a new revision gets GPUs if none are spare. surge: the new revision waits for GPUs while the old one serves. replace: the old revision stops first, so the model is unavailable in between. Default: surge."
     })
   ),
+  maxSurge: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 64 })).annotate({
+      description:
+        "How many engines more than wanted a model may have while it moves to a new revision, from the end of the trial on. Only for models with several engines. Default 1."
+    })
+  ),
+  maxUnavailable: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 64 })).annotate({
+      description: "How many engines fewer than wanted may serve while a model moves to a new revision. One always serves. Default 0."
+    })
+  ),
   queueName: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)).annotate({
       description: "Kueue LocalQueue that admits engine pods; Kueue then decides the order. Default: none; Seatrial decides the order."

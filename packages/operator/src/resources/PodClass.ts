@@ -41,6 +41,10 @@ export interface PodClass {
   readonly drainSeconds: number
   readonly evictable: boolean
   readonly rollout: "surge" | "replace"
+  /** Engines beyond the wanted number during a move to a new revision. Absent: 1. */
+  readonly maxSurge?: number
+  /** Engines that may be missing meanwhile. Absent: 0. */
+  readonly maxUnavailable?: number
   /** The queue of Kueue; null if the operator's own order applies. */
   readonly queueName: string | null
   readonly autoscaling: boolean

@@ -169,6 +169,12 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
     holds: ({ spec }) => spec.queueName === undefined || (spec.rollout !== "replace" && spec.autoscaling !== true)
   },
   {
+    path: "spec",
+    rule: "!has(self.maxSurge) || self.maxSurge > 0 || (has(self.maxUnavailable) && self.maxUnavailable > 0)",
+    message: "maxSurge and maxUnavailable must not both be 0: a model could then never move to a new revision",
+    holds: ({ spec }) => spec.maxSurge !== 0 || (spec.maxUnavailable ?? 0) > 0
+  },
+  {
     path: "spec.podSecurity",
     rule: "!has(self.addCapabilities) || size(self.addCapabilities) == 0 || (has(self.runAsRoot) && self.runAsRoot)",
     message: "podSecurity.addCapabilities requires runAsRoot: only processes that run as root get the added capabilities",

@@ -31,6 +31,7 @@ export const anyFleet = (draw: () => number): ReturnType<typeof anyObservation> 
     ...withRevision({ status: "active", engineImage: seen.run.revision?.engineImage ?? null, engineDigest: seen.run.revision?.engineDigest ?? null }),
     phase: "activated",
     replicas,
+    ...(draw() < 0.3 ? { earlier: Math.floor(draw() * 3) } : {}),
     endpoints: [first, ...others].flatMap((each) => each?.endpoints ?? [])
   }
   const { ordinal: _, requests: __, ...alone } = first?.engine ?? anyEngine(draw, 0).engine

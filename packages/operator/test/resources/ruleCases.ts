@@ -97,6 +97,8 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
   ["rule-nodes", { ...small, nodes: 2 }, "nodes must be 1: engines that span several nodes (LeaderWorkerSet) are not supported yet"],
   ["rule-scaling", { ...small, autoscaling: true, maxGpus: 8, rollout: "replace" }, null],
   ["rule-max", { ...small, maxGpus: 8 }, "maxGpus limits nodes that are added on demand, so it requires autoscaling"],
+  ["rule-move", { ...small, maxSurge: 0, maxUnavailable: 1 }, null],
+  ["rule-still", { ...small, maxSurge: 0 }, "maxSurge and maxUnavailable must not both be 0: a model could then never move to a new revision"],
   ["rule-queue", { ...small, queueName: "gpus", rollout: "surge" }, null],
   [
     "rule-queue-replace",

@@ -141,6 +141,13 @@ export interface Run {
   /** The oldest unfinished run of the same model that is older than this run; it goes first. */
   readonly olderRun: DeploymentId | null
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
+  /**
+   * While the model moves away from the run's revision: the pods of newer revisions that a gateway has reached. Null or
+   * absent if the revision leaves at once.
+   */
+  readonly newer?: ReadonlyArray<string> | null
+  /** Engines of earlier revisions that serve while the model moves to the run's revision. */
+  readonly earlier?: number
   /** Whether the run took over the GPUs of the model's serving revision. */
   readonly replaces: boolean
   /** An unfinished run of the model that took over this run's GPUs; only set if this run's revision serves. */

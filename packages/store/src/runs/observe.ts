@@ -25,6 +25,7 @@ import {
 import { Clock, Effect, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName, MillisFromDate, phaseList } from "../columns.ts"
+import { interchangeable } from "../routes/interchangeable.ts"
 import { differs } from "./nodeFaults.ts"
 import type { Run, ServingPlan } from "./Run.ts"
 
@@ -103,6 +104,8 @@ const RunRow = Schema.Struct({
   replicas: Schema.optionalKey(Schema.Int),
   scaling: Schema.optionalKey(Schema.NullOr(Schema.Struct({ minReplicas: Schema.Int, maxReplicas: Schema.Int, target: Schema.Finite }))),
   engines: Schema.optionalKey(Schema.NullOr(ModelEngines)),
+  newer: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String))),
+  earlier: Schema.optionalKey(Schema.Int),
   engineRun: DeploymentId,
   reusedBy: Schema.Array(DeploymentId),
   gpuLimit: Schema.NullOr(Schema.Int),
@@ -174,6 +177,17 @@ const relatedColumns = `
   coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
     FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints`
 
+/** How far the model has moved from one revision to the next. Counts only engines that get the model's requests. */
+const moveColumns = `
+  CASE WHEN d.phase = 'activated' AND r.status = 'superseded' AND m.replicas > 1 THEN
+    (SELECT (SELECT coalesce(json_agg(e.pod ORDER BY e.pod), '[]') FROM revisions s JOIN endpoints e ON e.org_id = s.org_id AND e.revision_id = s.id
+        WHERE s.org_id = d.org_id AND s.model_id = d.model_id AND e.reachable_at IS NOT NULL
+          AND (s.id = a.id OR (s.created_at, s.id) > (r.created_at, r.id) AND ${interchangeable("a", "s")}))
+      FROM revisions a WHERE a.org_id = d.org_id AND a.id = m.active_revision_id AND ${interchangeable("a", "r")}) END AS newer,
+  CASE WHEN d.phase = 'activated' AND r.status = 'active' AND m.replicas > 1 THEN
+    (SELECT count(*)::int FROM revisions s JOIN endpoints e ON e.org_id = s.org_id AND e.revision_id = s.id
+      WHERE s.org_id = d.org_id AND s.model_id = d.model_id AND ${interchangeable("r", "s")}) ELSE 0 END AS earlier`
+
 /** What was recorded about the run: faults of nodes, the history of its phases and its progress. */
 const recordColumns = `
   coalesce((SELECT json_agg(json_build_object('node', f.node, 'code', f.code, 'at', (extract(epoch FROM f.at) * 1000)::bigint) ORDER BY f.at, f.node)
@@ -218,6 +232,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         o.gpu_limit AS "gpuLimit", o.spend_limited AS "spendLimited",
         o.billing_suspended_at AS "billingSuspendedAt",
         ${sql.literal(relatedColumns)},
+        ${sql.literal(moveColumns)},
         d.replaces, taker.id AS "replacedBy",
         (SELECT json_build_object('run', maker.id, 'commit', s.hf_revision, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count, 'differs', ${differs(sql, "s")},
             'replicas', (SELECT count(*)::int FROM endpoints e WHERE e.org_id = s.org_id AND e.revision_id = s.id AND e.reachable_at IS NOT NULL))

@@ -1,3 +1,4 @@
+import type { DeploymentId } from "@seatrial/domain"
 import type { Endpoint, PublishedEndpoint, Run } from "@seatrial/store"
 import type { Action, Decision } from "../../../src/decide/Decision.ts"
 import { idleAt, isIdle } from "../../../src/decide/idle.ts"
@@ -7,9 +8,10 @@ import type { Observation } from "../../../src/observation/Observation.ts"
 import { noGrowth, type ObservedEngine } from "../../../src/observation/ObservedEngine.ts"
 import { type ObservedPod, whichStart } from "../../../src/observation/ObservedPod.ts"
 import { enginePodName } from "../../../src/resources/objectNames.ts"
+import type { PodClass } from "../../../src/resources/PodClass.ts"
 import { deploymentId, observed, pod, podClass, revision, run } from "../../observations.ts"
 import { faultsOf } from "./faultsOf.ts"
-import { WorldGpus } from "./WorldGpus.ts"
+import type { WorldGpus } from "./WorldGpus.ts"
 
 /** Decides about the engines of a model. */
 export type Planner = (observation: Observation, now: number) => Decision
@@ -22,6 +24,8 @@ export interface Engine {
   boot: string
   outcome: "same" | "differs" | null
   comparedAt: number
+  /** A start that once gave the verified answers. It does so again. */
+  good: string
   withdrawnAt: number | null
   /** Requests under way. */
   requests: number
@@ -30,8 +34,10 @@ export interface Engine {
 export interface WorldOptions {
   readonly planner: Planner
   readonly draw: () => number
-  readonly gpus: number
+  readonly gpus: WorldGpus
   readonly replicas: number
+  /** The run that owns the engines. Absent: the usual one. */
+  readonly id?: DeploymentId
   /** `hold_seconds` of the model. */
   readonly hold: number | null
 }
@@ -43,9 +49,13 @@ const bootOf = ({ restarts, uid }: ObservedPod): string => `${uid} ${restarts}`
  * the operator's own pool. Faults may happen at any time.
  */
 export class FleetWorld {
-  now = 0
+  clock = { now: 0 }
   leadingSince = 0
-  readonly faults = new Set<string>()
+  faults = new Set<string>()
+  /** The other revision of the model during a move, and whether this is the earlier one. */
+  sibling: FleetWorld | null = null
+  isSuperseded = false
+  settings: Pick<PodClass, "maxSurge" | "maxUnavailable"> = {}
   readonly gpus: WorldGpus
   replicas: number
   disabled = false
@@ -65,43 +75,37 @@ export class FleetWorld {
   private routes: ReadonlyArray<Endpoint> = []
   private routesOldSince: number | null = null
 
-  constructor({ draw, gpus, hold, planner, replicas }: WorldOptions) {
+  constructor({ draw, gpus, hold, id = deploymentId, planner, replicas }: WorldOptions) {
     this.draw = draw
-    this.gpus = new WorldGpus(gpus)
+    this.gpus = gpus
     this.hold = hold
     this.planner = planner
     this.replicas = replicas
     const settings = hold === null ? revision.settings : { ...revision.settings, hold_seconds: hold }
-    this.run = { ...run, phase: "activated", endedAt: 0, revision: { ...revision, status: "active", settings } }
+    this.run = { ...run, id, engineRun: id, phase: "activated", endedAt: 0, revision: { ...revision, status: "active", settings } }
   }
 
   engine(ordinal: number): Engine {
     const known = this.engines.find((each) => each.ordinal === ordinal)
     if (known !== undefined) return known
-    const engine: Engine = { ordinal, pod: null, boot: "", outcome: null, comparedAt: 0, withdrawnAt: null, requests: 0 }
+    const engine: Engine = { ordinal, pod: null, boot: "", outcome: null, comparedAt: 0, good: "", withdrawnAt: null, requests: 0 }
     this.engines = [...this.engines, engine].toSorted((one, other) => one.ordinal - other.ordinal)
     return engine
   }
 
-  /** GPUs that the model holds. */
-  get held(): number {
-    return this.engines.filter(({ pod }) => pod?.scheduled === true).length
+  get now(): number {
+    return this.clock.now
   }
 
-  /** GPUs that the model holds or has requested. */
-  get promised(): number {
-    return this.engines.filter(({ pod }) => pod !== null).length
-  }
-
-  /** GPUs that nothing holds or was promised. */
-  get unclaimed(): number {
-    return this.gpus.count - this.promised - this.gpus.othersIn("claimed", "placed")
+  /** Good engines of the model, of both revisions. */
+  get good(): number {
+    return [this, ...(this.sibling === null ? [] : [this.sibling])].flatMap(({ engines }) => engines).filter((engine) => this.isGood(engine)).length
   }
 
   /** Whether gateways route to the engine and it answers. */
   isGood({ pod }: Engine): boolean {
     if (pod === null || !pod.ready || pod.deleting || pod.lost !== null || pod.nodeDownSince !== null) return false
-    return this.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
+    return [...this.endpoints, ...(this.sibling?.endpoints ?? [])].some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   }
 
   /** The comparison of the engine's current start. */
@@ -112,9 +116,18 @@ export class FleetWorld {
   /** What the operator reads. */
   observe(): Observation {
     const current: Run = { ...this.run, replicas: this.replicas, endpoints: this.endpoints, lastUsedAt: this.lastUsedAt, modelDisabled: this.disabled }
-    const counted = this.disabled || this.hold !== null
+    const moves = this.sibling !== null && !this.disabled && this.replicas > 1
+    const leaves = this.isSuperseded && moves
+    const counted = this.disabled || this.hold !== null || this.isSuperseded
     const inFlight = counted ? this.engines.reduce((sum, { requests }) => sum + requests, 0) : 0
-    const serving: Run = { ...current, inFlight }
+    const newer = this.sibling?.reached()
+    const serving: Run = {
+      ...current,
+      inFlight: leaves ? this.ownRequests() : inFlight,
+      revision: current.revision === null ? null : { ...current.revision, status: this.isSuperseded ? "superseded" : "active" },
+      ...(leaves && newer !== undefined ? { newer } : {}),
+      ...(!this.isSuperseded && moves ? { earlier: this.sibling?.endpoints.length ?? 0 } : {})
+    }
     const wanted = isServed({ run: serving }) ? this.replicas : 0
     for (let ordinal = 0; ordinal < wanted; ordinal++) this.engine(ordinal)
     const [first, ...others] = [this.engine(0), ...this.engines.filter(({ ordinal, pod }) => ordinal > 0 && (pod !== null || ordinal < wanted))]
@@ -122,24 +135,37 @@ export class FleetWorld {
     this.fleetWithdrawnAt = hasAny && this.endpoints.length === 0 && counted ? (this.fleetWithdrawnAt ?? this.now) : null
     const { requests: _, ordinal: __, ...alone } = this.observeEngine(first ?? this.engine(0))
     const question = { run: serving, podClass, classes: [podClass], reservations: [], funding: null, hasFirst: alone.pod !== null }
-    const placed = others.filter(({ pod }) => pod !== null).length
+    const placed = others.filter(({ pod }) => pod !== null).length + (leaves && alone.pod !== null ? 1 : 0)
     return {
       ...observed,
       ...alone,
       run: serving,
       resource: { uid: "mdep-1", shownPhase: "activated" },
-      podClass: { ...podClass, evictable: true },
-      withdrawnAt: this.fleetWithdrawnAt,
+      podClass: { ...podClass, ...this.settings, evictable: true },
+      withdrawnAt: leaves ? alone.withdrawnAt : this.fleetWithdrawnAt,
       engines: others.map((engine) => this.observeEngine(engine)),
-      growth: others.length === 0 || wanted === 0 ? noGrowth : this.gpus.pool.growth({ ...question, placed }),
-      freeSlots: Math.max(0, this.unclaimed),
+      growth: (others.length === 0 || wanted === 0) && !leaves ? noGrowth : this.gpus.pool.growth({ ...question, placed }),
+      freeSlots: Math.max(0, this.gpus.unclaimed),
       leadingSince: this.leadingSince
     }
   }
 
+  /** The pods of engines that serve and that a gateway has reached. */
+  private reached(): ReadonlyArray<string> {
+    const reached = this.endpoints.filter(({ reachable }) => reachable).map(({ pod }) => pod)
+    return this.engines.flatMap((engine) => (this.isGood(engine) && reached.includes(engine.pod?.name ?? "") ? (engine.pod?.name ?? []) : []))
+  }
+
+  /** The requests of the first engine, as it reports them. */
+  private ownRequests(): number {
+    const { pod, requests, withdrawnAt } = this.engine(0)
+    const isAsked = withdrawnAt !== null && this.now >= withdrawnAt + drainTime
+    return pod?.ready !== true ? 0 : isAsked && (this.isCalm || this.draw() < 0.9) ? requests : 1
+  }
+
   private observeEngine(engine: Engine): ObservedEngine {
     const { comparedAt, ordinal, pod, requests } = engine
-    const hasTraffic = this.endpoints.some((endpoint) => endpoint.pod === enginePodName(deploymentId, ordinal))
+    const hasTraffic = this.endpoints.some((endpoint) => endpoint.pod === enginePodName(this.run.id, ordinal))
     engine.withdrawnAt = pod !== null && !hasTraffic ? (engine.withdrawnAt ?? this.now) : null
     const isAsked = pod?.ready === true && engine.withdrawnAt !== null && this.now >= engine.withdrawnAt + drainTime
     const outcome = this.outcomeOf(engine)
@@ -161,6 +187,7 @@ export class FleetWorld {
   /** Whether the model is to serve: it is not disabled, and a caller asked lately. */
   mustServe(observation: Observation): boolean {
     const idles = idleAt(observation)
+    if (this.isSuperseded) return !this.disabled
     return isServed(observation) && (idles === null || this.now < idles || observation.run.inFlight > 0)
   }
 
@@ -210,14 +237,14 @@ export class FleetWorld {
   }
 
   private newPod(ordinal: number): ObservedPod {
-    const uid = `pod-${++this.made}`
+    const uid = `pod-${this.run.id}-${++this.made}`
     const blank = { started: false, startedAt: null, ready: false, readyChangedAt: null, url: null, scheduled: false, scheduledAt: null }
-    return { ...pod, ...blank, name: enginePodName(deploymentId, ordinal), uid, createdAt: this.now }
+    return { ...pod, ...blank, name: enginePodName(this.run.id, ordinal), uid, createdAt: this.now }
   }
 
   /** The ledger shows the pods of the cluster. */
   showPods(): void {
-    for (const { ordinal, pod } of this.engines) this.gpus.show(enginePodName(deploymentId, ordinal), pod !== null, pod?.scheduled === true)
+    for (const { ordinal, pod } of this.engines) this.gpus.show(enginePodName(this.run.id, ordinal), pod !== null, pod?.scheduled === true)
   }
 
   /** The cluster goes on with one pod. */
@@ -226,10 +253,9 @@ export class FleetWorld {
     if (pod === null || pod.nodeDownSince !== null) return
     if (pod.deleting) engine.pod = null
     else if (!pod.scheduled) {
-      if (this.held + this.gpus.othersIn("placed") >= this.gpus.count)
-        engine.pod = { ...pod, unschedulable: pod.unschedulable ?? { since: this.now, message: "0/1 nodes" } }
+      if (this.gpus.free <= 0) engine.pod = { ...pod, unschedulable: pod.unschedulable ?? { since: this.now, message: "0/1 nodes" } }
       else engine.pod = { ...pod, scheduled: true, scheduledAt: this.now, unschedulable: null }
-    } else if (!pod.started) engine.pod = { ...pod, started: true, startedAt: this.now, url: `http://127.0.1.${this.made}:${8000 + engine.ordinal}` }
+    } else if (!pod.started) engine.pod = { ...pod, started: true, startedAt: this.now, url: `http://${this.run.id}.${this.made}:${8000 + engine.ordinal}` }
     else if (!pod.ready && pod.lost === null) engine.pod = { ...pod, ready: true, readyChangedAt: this.now }
     if (engine.pod === null) engine.requests = 0
     this.showPods()
@@ -239,8 +265,12 @@ export class FleetWorld {
   finishWork(outcome: "same" | "differs"): void {
     if (this.work === null) return
     const engine = this.engine(this.work.ordinal)
-    if (engine.pod?.ready === true && whichStart(engine.pod) === this.work.start)
-      Object.assign(engine, { boot: bootOf(engine.pod), outcome, comparedAt: this.now })
+    const { pod } = engine
+    if (pod?.ready === true && whichStart(pod) === this.work.start) {
+      const boot = bootOf(pod)
+      Object.assign(engine, { boot, outcome: engine.good === boot ? "same" : outcome, comparedAt: this.now })
+      if (engine.outcome === "same") engine.good = boot
+    }
     this.work = null
   }
 
@@ -265,6 +295,14 @@ export class FleetWorld {
 
   /** The operator is replaced: what it had in memory is lost. */
   replaceOperator(): void {
+    this.loseMemory()
+    this.sibling?.loseMemory()
+    this.gpus.forget()
+    this.notePods()
+    this.sibling?.notePods()
+  }
+
+  private loseMemory(): void {
     this.work = null
     this.leadingSince = this.now
     this.fleetWithdrawnAt = null
@@ -272,10 +310,12 @@ export class FleetWorld {
       engine.withdrawnAt = null
       if (engine.pod !== null && !this.isGood(engine)) engine.boot = ""
     }
-    this.gpus.forget()
-    this.gpus.pool.note({ ...this.run, modelDisabled: this.disabled }, "activated", false, {
-      otherEngines: this.engines.flatMap(({ ordinal, pod }) => (ordinal > 0 && pod !== null ? ordinal : []))
-    })
+  }
+
+  private notePods(): void {
+    if (this.isSuperseded) return
+    const otherEngines = this.engines.flatMap(({ ordinal, pod }) => (ordinal > 0 && pod !== null ? ordinal : []))
+    this.gpus.pool.note({ ...this.run, modelDisabled: this.disabled }, "activated", false, { otherEngines })
   }
 
   state(): string {

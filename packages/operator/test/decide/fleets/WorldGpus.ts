@@ -37,6 +37,20 @@ export class WorldGpus {
     return this.others.filter(({ state }) => states.includes(state)).length
   }
 
+  private shownAs(...states: ReadonlyArray<string>): number {
+    return [...this.shown.values()].filter((state) => states.includes(state)).length
+  }
+
+  /** GPUs that no pod holds. */
+  get free(): number {
+    return this.count - this.shownAs("placed")
+  }
+
+  /** GPUs that nothing holds or was promised. */
+  get unclaimed(): number {
+    return this.count - this.shownAs("placed", "waiting") - this.othersIn("claimed")
+  }
+
   /** The ledger shows a pod. */
   show(name: string, isPresent: boolean, isPlaced: boolean): void {
     const shown = !isPresent ? "absent" : isPlaced ? "placed" : "waiting"
@@ -76,12 +90,12 @@ export class WorldGpus {
     }
   }
 
-  /** The pods of granted runs get their GPUs, of which the model holds `held` and was promised `promised`. A run whose GPUs are gone returns to the queue. */
-  place(held: number, promised: number): void {
+  /** The pods of granted runs get their GPUs. A run whose GPUs are gone returns to the queue. */
+  place(): void {
     for (const other of this.others) {
       if (other.state !== "claimed") continue
-      if (held + this.othersIn("placed") < this.count) other.state = "placed"
-      else if (promised + this.othersIn("placed", "claimed") > this.count) {
+      if (this.free > 0) other.state = "placed"
+      else if (this.unclaimed < 0) {
         other.state = "queued"
         this.pool.note(other.run, "queued")
       }

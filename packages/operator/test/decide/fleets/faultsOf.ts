@@ -19,9 +19,8 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
   const hold = (holds: boolean, what: string) => {
     if (!holds) world.faults.add(what)
   }
-  const good = () => world.engines.filter((engine) => world.isGood(engine)).length
-  const desired = !serves ? 0 : seen.growth.yields > 0 ? 1 : world.replicas
-  const least = Math.min(desired, good())
+  const desired = !serves ? 0 : seen.growth.yields > 0 ? 1 : world.replicas - (world.sibling === null ? 0 : (world.settings.maxUnavailable ?? 0))
+  const least = Math.min(desired, world.good)
   const published = new Set(world.endpoints.map(({ url }) => url))
   const engineOf = (ordinal: number | undefined): Engine => world.engine(ordinal ?? 0)
 
@@ -44,13 +43,13 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
   return {
     decided: ({ actions }: Decision) => {
       const created = actions.filter((action) => action._tag === "EnsurePod" && (action.ordinal ?? 0) > 0).length
-      hold(created === 0 || created <= world.unclaimed - world.gpus.othersIn("queued"), invariants.queue)
+      hold(created === 0 || created <= world.gpus.unclaimed - world.gpus.othersIn("queued"), invariants.queue)
       hold(!actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate"), invariants.revision)
     },
     before: (action: Action) => {
       if (action._tag === "Publish") publishes(action)
       if (action._tag === "RemovePod") removes(engineOf(action.ordinal), action.uid)
     },
-    after: (_: Action) => hold(good() >= least, invariants.serving)
+    after: (_: Action) => hold(world.good >= least, invariants.serving)
   }
 }

@@ -1,9 +1,11 @@
 import { DeploymentId } from "@seatrial/domain"
 import { Schema } from "effect"
 import type { ObservedPod } from "../../../src/observation/ObservedPod.ts"
+import { deploymentId, observed, otherDeployment } from "../../observations.ts"
 import { random } from "../world.ts"
 import { type Engine, FleetWorld, type Planner } from "./FleetWorld.ts"
 import { invariants } from "./faultsOf.ts"
+import { WorldGpus } from "./WorldGpus.ts"
 
 const otherIds = ["1", "2", "3"].map((last) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4c6e${last}`))
 const minute = 60_000
@@ -16,13 +18,18 @@ const changePod = (engine: Engine, change: (pod: ObservedPod) => ObservedPod | n
 }
 
 /** One disturbance. */
-const disturb = (world: FleetWorld): void => {
+const disturb = (world: FleetWorld, others: ReadonlyArray<FleetWorld>): void => {
   const { draw, now } = world
   const engine = world.engine(Math.floor(draw() * mostReplicas))
+  // A model with one engine moves at once.
+  const fewest = world.sibling === null ? 1 : 2
+  const resize = () => {
+    const replicas = fewest + Math.floor(draw() * (mostReplicas + 1 - fewest))
+    for (const each of others) each.replicas = replicas
+  }
   const disturbances: ReadonlyArray<() => void> = [
-    () => (world.replicas = 1 + Math.floor(draw() * mostReplicas)),
-    () => (world.replicas = 1 + Math.floor(draw() * mostReplicas)),
-    () => (world.gpus.count = Math.max(world.held + world.gpus.othersIn("placed"), 1 + Math.floor(draw() * 6))),
+    ...[resize, resize],
+    () => (world.gpus.count = Math.max(world.gpus.count - world.gpus.free, 1 + Math.floor(draw() * 6))),
     () => {
       for (const id of otherIds.slice(0, Math.ceil(draw() * 3))) world.gpus.join(id, now)
     },
@@ -34,9 +41,12 @@ const disturb = (world: FleetWorld): void => {
     () => changePod(engine, (pod) => (pod.started ? { ...pod, ready: false, restarts: pod.restarts + 1, startedAt: now, readyChangedAt: now } : pod)),
     () => changePod(engine, (pod) => ({ ...pod, nodeDownSince: pod.nodeDownSince === null && pod.scheduled ? now : null })),
     () => world.replaceOperator(),
-    () => (world.now += Math.floor(draw() * 3 * minute)),
-    () => (world.now += Math.floor(draw() * 70 * minute)),
-    () => (world.disabled = !world.disabled && draw() < 0.3)
+    () => (world.clock.now += Math.floor(draw() * 3 * minute)),
+    () => (world.clock.now += Math.floor(draw() * 70 * minute)),
+    () => {
+      const disabled = !world.disabled && draw() < 0.3
+      for (const each of others) each.disabled = disabled
+    }
   ]
   disturbances[Math.floor(draw() * disturbances.length)]?.()
   world.showPods()
@@ -45,7 +55,7 @@ const disturb = (world: FleetWorld): void => {
 /** The world goes on by one event. */
 const step = (world: FleetWorld): void => {
   const { draw } = world
-  world.now += Math.floor(draw() * 3_000)
+  world.clock.now += Math.floor(draw() * 3_000)
   const dice = draw()
   if (dice < 0.35) world.reconcile(draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
   else if (dice < 0.6) world.advance(world.engine(Math.floor(draw() * mostReplicas)))
@@ -53,60 +63,104 @@ const step = (world: FleetWorld): void => {
   else if (dice < 0.74) world.reach()
   else if (dice < 0.84) world.ask()
   else if (dice < 0.9) for (const engine of world.engines) engine.requests = Math.max(0, engine.requests - 1)
-  else if (dice < 0.94) world.gpus.place(world.held, world.promised)
+  else if (dice < 0.94) world.gpus.place()
   else world.gpus.grant()
 }
 
-/** Everything works from now on. Returns whether the world came to rest. */
-const settle = (world: FleetWorld): boolean => {
+/** Everything works from now on. Returns whether the worlds came to rest. */
+const settle = (fleets: ReadonlyArray<FleetWorld>): boolean => {
+  const [world] = fleets
+  if (world === undefined) return true
+  const { clock, gpus } = world
   let still = 0
-  world.isCalm = true
-  for (const engine of world.engines) changePod(engine, (pod) => ({ ...pod, nodeDownSince: null }))
-  for (let pass = 0; pass < 400 && still < 3; pass++) {
-    const before = world.state()
-    const { requeueAt } = world.reconcile()
-    world.finishWork("same")
-    for (const engine of world.engines) {
-      world.advance(engine)
-      engine.requests = 0
-    }
-    world.reach()
-    world.ask()
-    for (const engine of world.engines) engine.requests = 0
-    world.gpus.grant()
-    world.gpus.place(world.held, world.promised)
-    world.now += 1_000
-    still = before === world.state() ? still + 1 : 0
-    if (still > 0 && requeueAt !== null) world.now = Math.max(world.now, requeueAt)
+  for (const fleet of fleets) fleet.isCalm = true
+  for (const { engines } of fleets) for (const engine of engines) changePod(engine, (pod) => ({ ...pod, nodeDownSince: null }))
+  for (let pass = 0; pass < 600 && still < 12; pass++) {
+    const before = fleets.map((fleet) => fleet.state()).join()
+    const times = fleets.flatMap((fleet) => calmly(fleet) ?? [])
+    gpus.grant()
+    gpus.place()
+    clock.now += 1_000
+    still = before === fleets.map((fleet) => fleet.state()).join() ? still + 1 : 0
+    if (still > 0 && times.length > 0) clock.now = Math.max(clock.now, Math.min(...times))
   }
-  world.isCalm = false
-  return still >= 3
+  for (const fleet of fleets) fleet.isCalm = false
+  return still >= 12
+}
+
+/** One undisturbed pass, after which all goes on. Returns when the operator looks again. */
+const calmly = (fleet: FleetWorld): number | null => {
+  const { requeueAt } = fleet.reconcile()
+  fleet.finishWork("same")
+  for (const engine of fleet.engines) {
+    fleet.advance(engine)
+    engine.requests = 0
+  }
+  fleet.reach()
+  fleet.ask()
+  for (const engine of fleet.engines) engine.requests = 0
+  return requeueAt
 }
 
 /** What must hold in a world at rest. */
 const checkRest = (world: FleetWorld, isAtRest: boolean): void => {
-  const good = world.engines.filter((engine) => world.isGood(engine)).length
   const placed = world.gpus.othersIn("claimed", "placed")
   const isQueued = world.gpus.othersIn("queued") > 0
-  const observation = world.observe()
-  const wanted = world.mustServe(observation) ? Math.min(world.replicas, Math.max(0, world.gpus.count - placed)) : 0
+  const wanted = world.mustServe(world.observe()) ? Math.min(world.replicas, Math.max(0, world.gpus.count - placed)) : 0
   const pods = world.engines.filter(({ pod }) => pod?.scheduled === true).length
-  if (isQueued && pods > 1) world.faults.add(invariants.queue)
-  const isReached = isQueued ? good <= 1 : good === wanted && pods === wanted
+  const old = world.sibling?.engines.filter(({ pod }) => pod !== null).length ?? 0
+  if (isQueued && pods + old > 1) world.faults.add(invariants.queue)
+  // Without a free GPU the earlier revision goes on, with the engines that the newer one lacks.
+  const isStuck = old > 0 && world.gpus.unclaimed <= 0 && pods + old === world.good && world.good <= world.replicas
+  const isReached = isQueued ? world.good <= 1 : isStuck || (old === 0 && world.good === wanted && pods === wanted)
   if (!isAtRest || !isReached) world.faults.add(invariants.wanted)
+}
+
+const storm = (fleets: ReadonlyArray<FleetWorld>, draw: () => number): void => {
+  const faulty = draw() * 0.25
+  const steps = fleets.length * (20 + Math.floor(draw() * 80))
+  for (let count = 0; count < steps; count++) {
+    const fleet = fleets[Math.floor(draw() * fleets.length)]
+    if (fleet === undefined) continue
+    if (draw() < faulty) disturb(fleet, fleets)
+    else step(fleet)
+  }
 }
 
 /** Plays the world of a seed, and returns the invariants that the planner broke. */
 export const playWorld = (planner: Planner, seed: number): ReadonlyArray<string> => {
   const draw = random(seed)
   const replicas = 1 + Math.floor(draw() * mostReplicas)
-  const world = new FleetWorld({ planner, draw, replicas, gpus: 1 + Math.floor(draw() * 6), hold: draw() < 0.2 ? 60 : null })
-  const faulty = draw() * 0.25
-  if (draw() < 0.5) settle(world)
-  const steps = 20 + Math.floor(draw() * 80)
-  for (let count = 0; count < steps; count++)
-    if (draw() < faulty) disturb(world)
-    else step(world)
-  checkRest(world, settle(world))
+  const gpus = new WorldGpus(1 + Math.floor(draw() * 6))
+  const world = new FleetWorld({ planner, draw, replicas, gpus, hold: draw() < 0.2 ? 60 : null })
+  if (draw() < 0.5) settle([world])
+  storm([world], draw)
+  checkRest(world, settle([world]))
   return [...world.faults]
+}
+
+/** The same for a model that moves to a new revision. Its first engine serves, and further ones are missing. */
+export const playMove = (planner: Planner, seed: number): ReadonlyArray<string> => {
+  const draw = random(seed)
+  const replicas = 2 + Math.floor(draw() * (mostReplicas - 1))
+  const gpus = new WorldGpus(replicas + Math.floor(draw() * 4))
+  const old = new FleetWorld({ planner, draw, replicas, gpus, hold: null })
+  settle([old])
+  const next = new FleetWorld({ planner, draw, replicas, gpus, hold: null, id: otherDeployment })
+  next.clock = old.clock
+  next.faults = old.faults
+  old.settings = { maxSurge: Math.floor(draw() * 3), maxUnavailable: Math.floor(draw() * 2) }
+  if (old.settings.maxSurge === 0) old.settings = { ...old.settings, maxUnavailable: 1 }
+  next.settings = old.settings
+  gpus.count++
+  next.replicas = 1
+  settle([next])
+  next.replicas = replicas
+  gpus.count -= draw() < 0.3 ? Math.min(1, gpus.free) : 0
+  Object.assign(old, { sibling: next, isSuperseded: true })
+  next.sibling = old
+  gpus.pool.note({ ...observed.run, id: deploymentId, revision: null }, "failed")
+  storm([old, next], draw)
+  checkRest(next, settle([old, next]))
+  return [...next.faults]
 }

@@ -7,7 +7,7 @@ import type { Observation } from "../../../src/observation/Observation.ts"
 import type { Planner } from "./FleetWorld.ts"
 import { invariants } from "./faultsOf.ts"
 
-interface WrongPlanner {
+export interface WrongPlanner {
   readonly what: string
   readonly breaks: string
   readonly planner: Planner
@@ -103,5 +103,32 @@ export const wrongPlanners: ReadonlyArray<WrongPlanner> = [
     breaks: invariants.wanted,
     planner: (observation, now) =>
       decide({ ...observation, growth: { ...observation.growth, room: observation.engines.some(({ pod }) => pod !== null) ? 0 : 1 } }, now)
+  }
+]
+
+/** Planners with one fault each, in a move to a new revision. */
+export const wrongMoves: ReadonlyArray<WrongPlanner> = [
+  {
+    what: "lets the earlier revision leave at once",
+    breaks: invariants.serving,
+    planner: ({ run: { newer: _, ...run }, ...observation }, now) => decide({ ...observation, run }, now)
+  },
+  {
+    what: "counts engines of the newer revision that do not serve",
+    breaks: invariants.serving,
+    planner: (observation, now) => {
+      const { newer, replicas = 1 } = observation.run
+      return decide(newer == null ? observation : { ...observation, run: { ...observation.run, newer: Array.from({ length: replicas }, String) } }, now)
+    }
+  },
+  {
+    what: "keeps the earlier revision although runs are queued",
+    breaks: invariants.queue,
+    planner: (observation, now) => decide({ ...observation, growth: { ...observation.growth, yields: 0 } }, now)
+  },
+  {
+    what: "never lets the earlier revision leave",
+    breaks: invariants.wanted,
+    planner: (observation, now) => decide(observation.run.newer == null ? observation : { ...observation, run: { ...observation.run, newer: [] } }, now)
   }
 ]

@@ -1,0 +1,46 @@
+import type { KubeClient } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
+import { Effect, Option } from "effect"
+import type { HttpClient } from "effect/http"
+import { drainTime } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { enginePodName } from "../resources/objectNames.ts"
+import type { GatherFrom } from "./gather.ts"
+import { keepSince } from "./keepSince.ts"
+import { readPod } from "./readEngine.ts"
+import { requestsOf } from "./readEngines.ts"
+
+/** The pods among these that accept requests, as far as their nodes report now. */
+const upOf = Effect.fnUntraced(function* (from: GatherFrom, names: ReadonlyArray<string>, now: number) {
+  const { cluster } = from
+  return yield* Effect.filter(
+    names,
+    Effect.fnUntraced(function* (name) {
+      const watched = Option.getOrUndefined(yield* cluster.pods.get(name, cluster.namespace))
+      const { pod } = yield* readPod(from, watched, name, now)
+      return pod?.ready === true && !pod.deleting && pod.lost === null && pod.nodeDownSince === null
+    })
+  )
+})
+
+/**
+ * For a revision that leaves engine by engine: the engines of newer revisions that serve, since when its first engine has
+ * no endpoint, and the requests of that one. Other revisions leave at once, and Postgres counts their requests.
+ */
+export const observeRetiring = Effect.fnUntraced(function* (
+  from: GatherFrom,
+  run: Run,
+  pod: ObservedPod | null,
+  now: number
+): Effect.fn.Return<Partial<Pick<Observation, "run" | "withdrawnAt">>, never, HttpClient.HttpClient | KubeClient> {
+  const reached = run.newer ?? null
+  if (reached === null || run.engineRun !== run.id) return {}
+  const name = enginePodName(run.engineRun)
+  const hasTraffic = run.endpoints.some((endpoint) => endpoint.pod === name)
+  const withdrawnAt = keepSince(from.memory.idleEngines, name, pod !== null && !hasTraffic, now)
+  const isReady = pod?.ready === true
+  const isAsked = isReady && withdrawnAt !== null && now >= withdrawnAt + drainTime
+  const requests = isAsked ? yield* requestsOf(run, pod) : null
+  return { withdrawnAt, run: { ...run, newer: yield* upOf(from, reached, now), inFlight: isReady ? (requests ?? 1) : 0 } }
+})

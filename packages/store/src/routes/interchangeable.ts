@@ -1,0 +1,18 @@
+/** The sampling defaults that a revision applies. */
+const sampling = (revision: string) =>
+  `CASE WHEN ${revision}.settings #>> '{engine_flags,sampling_defaults}' = 'openai' THEN '{}' ELSE ${revision}.sampling END`
+
+const same = (one: string, other: string, columns: ReadonlyArray<string>) =>
+  columns.map((column) => `${one}.${column} IS NOT DISTINCT FROM ${other}.${column}`).join(" AND ")
+
+/**
+ * Whether engines of an earlier revision may answer requests that were checked for the serving revision `next`: they take
+ * the same requests in the same form, and at the same prices. Expects the model as `m`. A model that may idle, or that
+ * has one engine, moves at once.
+ */
+export const interchangeable = (next: string, earlier: string): string => `
+  (m.replicas > 1 AND m.status = 'active' AND m.deleted_at IS NULL AND ${earlier}.status = 'superseded'
+    AND ${same(next, earlier, ["runtime", "capabilities", "knows_developer", "input_micros_per_mtok", "output_micros_per_mtok", "cache_read_micros_per_mtok", "cache_write_micros_per_mtok"])}
+    AND ${earlier}.max_model_len >= ${next}.max_model_len AND (${earlier}.base_hf_revision IS NULL) = (${next}.base_hf_revision IS NULL)
+    AND ${sampling(next)} IS NOT DISTINCT FROM ${sampling(earlier)}
+    AND NOT jsonb_exists(${next}.settings, 'hold_seconds') AND NOT jsonb_exists(${earlier}.settings, 'hold_seconds'))`
