@@ -36,6 +36,17 @@ export const commands: Behaviours = {
     assert.strictEqual(yield* kubectl(["get", "widget", "a", "-o", "jsonpath={.spec.size}"]), "3")
   }),
 
+  "kubectl scale changes the number of an object, and reads it once it is set": Effect.gen(function* () {
+    const { get, group, kubectl } = yield* open
+    yield* kubectl(["apply", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
+    const path = `${group("contract.dev/v1", "widgets")}/a/scale`
+    const unset = yield* get(path)
+    assert.deepStrictEqual([unset.status, at(unset.body, "reason")], [500, "InternalError"])
+    assert.include(yield* kubectl(["scale", "widget", "a", "--replicas=5"]), "scaled")
+    assert.strictEqual(yield* kubectl(["get", "widget", "a", "-o", "jsonpath={.spec.copies} {.spec.model} {.metadata.generation}"]), "5 abc 2")
+    assert.deepInclude((yield* get(path)).body, { kind: "Scale", apiVersion: "autoscaling/v1", spec: { replicas: 5 } })
+  }),
+
   "kubectl explain reads the schema": Effect.gen(function* () {
     const { kubectl } = yield* open
     const output = yield* kubectl(["explain", "widget.spec.model"])

@@ -17,7 +17,7 @@ export const widgets = {
         name: "v1",
         served: true,
         storage: true,
-        subresources: { status: {} },
+        subresources: { status: {}, scale: { specReplicasPath: ".spec.copies", statusReplicasPath: ".status.count" } },
         additionalPrinterColumns: [
           column("Phase", "string", ".status.phase"),
           column("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
@@ -35,6 +35,7 @@ export const widgets = {
                 required: ["model"],
                 properties: {
                   model: { type: "string", minLength: 2, maxLength: 10, pattern: "^[a-z-]+$", description: "What it is made after." },
+                  copies: { type: "integer", minimum: 1, maximum: 9 },
                   size: { type: "integer", minimum: 1, maximum: 9, default: 3 },
                   share: { type: "number", exclusiveMinimum: true, minimum: 0 },
                   mode: { type: "string", enum: ["slow", "fast"] },

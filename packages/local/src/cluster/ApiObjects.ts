@@ -1,11 +1,12 @@
 import { Context, Effect, Layer } from "effect"
-import { bindPod, createObject, patchObject, removeAll, removeObject, replaceObject } from "./changeObjects.ts"
+import { bindPod, createObject, optionsOf, patchObject, removeAll, removeObject, replaceObject } from "./changeObjects.ts"
 import type { Answer, Call, Handler } from "./Http.ts"
 import { Kinds } from "./Kinds.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { ObjectStore } from "./ObjectStore.ts"
 import { podLog } from "./PodLog.ts"
 import { answerOne, type CollectionTarget, listObjects, watchObjects } from "./readObjects.ts"
+import { readScale, writeScale } from "./scale.ts"
 import { Writes } from "./Writes.ts"
 
 /** The parts of a path below a version that name objects in a namespace; undefined for cluster-scoped paths. */
@@ -61,6 +62,7 @@ const readObject = Effect.fnUntraced(function* (
   const { kind, name, namespace, subresource } = target
   const item = store.get(kind.stored, namespace, name)
   if (item === undefined) return yield* KubeStatus.notFound(kind, name)
+  if (subresource === "scale" && kind.scale !== undefined) return yield* readScale(item.object, kind.scale)
   return yield* subresource === "log" ? podLog(store, item, call.query) : answerOne(call, kind, item)
 })
 
@@ -75,6 +77,8 @@ const handleObject = Effect.fnUntraced(function* (
   if (subresource === "binding") return yield* method === "POST" ? bindPod(writes, call, target) : KubeStatus.methodNotAllowed()
   if (method === "GET") return yield* readObject(store, call, target, isWatch)
   if (subresource === "log") return yield* KubeStatus.methodNotAllowed()
+  if (subresource === "scale" && target.kind.scale !== undefined)
+    return yield* method === "PUT" || method === "PATCH" ? writeScale(writes, call, target, target.kind.scale, optionsOf(call)) : KubeStatus.methodNotAllowed()
   if (method === "PUT") return yield* replaceObject(writes, call, target)
   if (method === "PATCH") return yield* patchObject(writes, call, target)
   if (method === "DELETE" && subresource === "") return yield* removeObject(writes, call, target)

@@ -20,8 +20,9 @@ const subresourceOf = (kind: Kind, name: string): JsonObject => ({
   name: `${kind.plural}/${name}`,
   singularName: "",
   namespaced: kind.namespaced,
-  kind: name === "binding" ? "Binding" : kind.kind,
-  verbs: name === "status" ? ["get", "patch", "update"] : name === "binding" ? ["create"] : ["get"]
+  ...(name === "scale" ? { group: "autoscaling", version: "v1" } : {}),
+  kind: name === "binding" ? "Binding" : name === "scale" ? "Scale" : kind.kind,
+  verbs: name === "status" || name === "scale" ? ["get", "patch", "update"] : name === "binding" ? ["create"] : ["get"]
 })
 
 const resourcesOf = (kind: Kind): ReadonlyArray<JsonObject> => [

@@ -12,6 +12,14 @@ export interface Column {
   readonly value: (object: JsonObject, now: number) => Json
 }
 
+/** The paths of the fields of a scale subresource, such as `.spec.replicas`. */
+export interface ScalePaths {
+  readonly spec: string
+  readonly status: string
+  /** Empty if there is none. */
+  readonly selector: string
+}
+
 /** A resource that the server serves: a built-in one, or one version of a custom resource. */
 export interface Kind {
   readonly group: string
@@ -24,6 +32,8 @@ export interface Kind {
   readonly shortNames: ReadonlyArray<string>
   readonly categories: ReadonlyArray<string>
   readonly subresources: ReadonlyArray<string>
+  /** Set if `subresources` contains `scale`. */
+  readonly scale?: ScalePaths
   /** Columns in addition to Name and Age; undefined: only these two. */
   readonly columns: ReadonlyArray<Column> | undefined
   /** The structural schema of a custom kind. */
@@ -131,6 +141,12 @@ const customColumns = (version: Json): ReadonlyArray<Column> | undefined => {
   })
 }
 
+const scalePathsOf = (version: Json): ScalePaths | undefined => {
+  const scale = at(version, "subresources", "scale")
+  if (!isObject(scale)) return undefined
+  return { spec: textAt(scale, "specReplicasPath"), status: textAt(scale, "statusReplicasPath"), selector: textAt(scale, "labelSelectorPath") }
+}
+
 const kindsOfDefinition = new WeakMap<JsonObject, ReadonlyArray<Kind>>()
 
 /** The served kinds of a custom resource definition, one for each served version. */
@@ -144,6 +160,7 @@ export const customKinds = (definition: JsonObject): ReadonlyArray<Kind> => {
     .filter((version) => at(version, "served") === true)
     .map((version): Kind => {
       const schema = at(version, "schema", "openAPIV3Schema")
+      const scale = scalePathsOf(version)
       return {
         group,
         version: textAt(version, "name"),
@@ -154,7 +171,8 @@ export const customKinds = (definition: JsonObject): ReadonlyArray<Kind> => {
         namespaced: textAt(definition, "spec", "scope") === "Namespaced",
         shortNames: texts(at(definition, "spec", "names", "shortNames")),
         categories: texts(at(definition, "spec", "names", "categories")),
-        subresources: isObject(at(version, "subresources", "status")) ? ["status"] : [],
+        subresources: [...(isObject(at(version, "subresources", "status")) ? ["status"] : []), ...(scale === undefined ? [] : ["scale"])],
+        ...(scale === undefined ? {} : { scale }),
         columns: customColumns(version),
         schema: isObject(schema) ? schema : undefined,
         custom: true,

@@ -27,7 +27,7 @@ const bodyOf = Effect.fnUntraced(function* (call: Call, kind: Kind, typed = fals
   return stored(kind, body)
 })
 
-const optionsOf = ({ query, userAgent }: Call): WriteOptions => ({
+export const optionsOf = ({ query, userAgent }: Call): WriteOptions => ({
   dryRun: query.get("dryRun") === "All",
   strict: query.get("fieldValidation") === "Strict",
   manager: query.get("fieldManager") || userAgent.split("/")[0] || "unknown"
