@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { CommandError } from "./CommandError.ts"
 
 /** An API error as an error of the command: the message, the code, the parameter and the request ID. */
-export const toCommandError = (failure: PublicError | ClientFailure | CommandError): CommandError => {
+export const toCommandError = (failure: Pick<PublicError, "error"> | ClientFailure | CommandError): CommandError => {
   if (failure instanceof CommandError) return failure
   if ("error" in failure) {
     const { code, message, param, request_id } = failure.error

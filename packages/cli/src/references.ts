@@ -17,18 +17,20 @@ export const callableName = Effect.fnUntraced(function* ({ id, slug }: OrgModel)
   return Option.match(newest, { onNone: () => slug, onSome: ({ model }) => model })
 })
 
-const noModel = (reference: string) => new CommandError({ message: `The organization has no model ${reference}. \`seatrial models list\` lists its models.` })
+const noModel = (reference: string): string => `The organization has no model ${reference}. \`seatrial models list\` lists its models.`
 
 /** An operation on a model. If the API does not know the model, the error names it. */
 export const aboutModel = <A, R>(reference: string, operation: Effect.Effect<A, PublicError | ClientFailure, R>): Effect.Effect<A, CommandError, R> =>
-  Effect.mapError(operation, (failure) => ("error" in failure && failure.error.code === "not_found" ? noModel(reference) : toCommandError(failure)))
+  Effect.mapError(operation, (failure) =>
+    toCommandError("error" in failure && failure.error.code === "not_found" ? { error: { ...failure.error, message: noModel(reference) } } : failure)
+  )
 
 /** Finds a model by its ID, its slug or its callable name `organization/slug`. */
 export const findModel = Effect.fnUntraced(function* (reference: string) {
   const api = yield* SeatrialClient
   if (isModelId(reference)) return yield* aboutModel(reference, api.org.models.get(reference))
   const slug = reference.slice(reference.lastIndexOf("/") + 1)
-  const missing = noModel(reference)
+  const missing = new CommandError({ message: noModel(reference) })
   // The API refuses longer text, and slugs are shorter.
   if (slug === "" || slug.length > 120) return yield* missing
   const match: Option.Option<OrgModel> = yield* withCommandErrors(

@@ -43,7 +43,7 @@ describe("commands about a model", () => {
       Effect.gen(function* () {
         const ran = yield* against((_, response) => response.writeHead(404, json).end(JSON.stringify({ error })), ...command, "ghost")
         assert.strictEqual(ran.code, 1)
-        assert.include(ran.err, "The organization has no model ghost. `seatrial models list` lists its models.")
+        assert.include(ran.err, "The organization has no model ghost. `seatrial models list` lists its models. (not_found, req_1)")
         noTrace(ran)
       })
     )
