@@ -46,6 +46,8 @@ export class EngineState {
   /** Requests under way by organization. Organizations without requests are absent. */
   readonly #held = new Map<string, number>()
   ejectedUntil = 0
+  /** Whether the engine was ejected and has given no good answer since its ejection ended. */
+  #isHalfOpen = false
   #penalty = 0
   #failures: Array<number> = []
   /** Failed answers since the last good one, and the organization that sent those requests; null if several did. */
@@ -120,8 +122,12 @@ export class EngineState {
     return metrics !== null && metrics.running !== 0 && ((metrics.cacheUse ?? 0) > fullCache || (metrics.waiting ?? 0) > longQueue)
   }
 
-  /** Requests that this gateway may send at once. `limit` is what the engine can process. */
+  /**
+   * Requests that this gateway may send at once. `limit` is what the engine can process. After an ejection it is one,
+   * until that one is answered.
+   */
   allowed(limit: number, now: number): number {
+    if (this.#isHalfOpen) return Math.min(1, limit)
     if (this.#rampFrom === null) return limit
     const allowed = firstStep * 2 ** Math.min(30, Math.floor((now - this.#rampFrom) / stepTime))
     if (allowed >= limit) this.#rampFrom = null
@@ -137,15 +143,27 @@ export class EngineState {
     return now < this.ejectedUntil
   }
 
-  /** Records a failure. Returns true if the engine failed too often. */
+  /** Records a failure. Returns true if the engine failed too often; once is too often after an ejection. */
   fail(now: number): boolean {
+    if (this.#isHalfOpen && !this.isEjected(now)) return true
     this.#failures = [...this.#failures.filter((at) => now - at < failuresWithin), now].slice(-failuresAllowed)
     return this.#failures.length >= failuresAllowed
   }
 
-  /** Records a good answer. */
-  answered() {
+  /** Records a good answer. Returns true if it is the first one after an ejection. */
+  answered(now: number): boolean {
     this.#failedAnswers = 0
+    if (!this.#isHalfOpen || this.isEjected(now)) return false
+    this.readmit(now)
+    return true
+  }
+
+  /** Ends an ejection, with a slow start. */
+  readmit(now: number) {
+    if (!this.#isHalfOpen) return
+    this.#isHalfOpen = false
+    this.ejectedUntil = Math.min(this.ejectedUntil, now)
+    this.#rampFrom = now
   }
 
   /** Records a failed answer. Returns true if all recent answers of the engine failed. */
@@ -160,6 +178,8 @@ export class EngineState {
     const again = this.#penalty > 0 && now - this.ejectedUntil < longestEjection
     this.#penalty = again ? Math.min(longestEjection, 2 * this.#penalty) : firstEjection
     this.ejectedUntil = now + this.#penalty
+    this.#isHalfOpen = true
+    this.#rampFrom = null
     this.#failures = []
     this.#failedAnswers = 0
     this.pulse.at = now

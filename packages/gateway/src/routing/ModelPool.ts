@@ -181,11 +181,13 @@ export class ModelPool {
     this.#keepOne(now)
   }
 
-  /** If all engines are ejected, readmits the one whose ejection ends first. The last engine is never ejected. */
+  /**
+   * If all other engines are ejected, the last one gets all requests: the one that is not ejected, or whose ejection ends
+   * first.
+   */
   #keepOne(now: number) {
-    if (this.engines.some((engine) => !engine.isEjected(now))) return
-    const [first] = this.engines.toSorted((one, other) => one.ejectedUntil - other.ejectedUntil)
-    if (first !== undefined) first.ejectedUntil = now
+    const [last, another] = this.engines.toSorted((one, other) => one.ejectedUntil - other.ejectedUntil)
+    if (another === undefined || another.isEjected(now)) last?.readmit(now)
   }
 
   /** Reserves a slot at an engine. Returns undefined if there is none, or if other requests are waiting already. */
@@ -222,6 +224,11 @@ export class ModelPool {
     if (this.queue.size > 0) this.dispatch()
   }
 
+  /** Records a good answer. */
+  answered(engine: EngineState) {
+    if (engine.answered(this.#options.now()) && this.queue.size > 0) this.dispatch()
+  }
+
   /** Records a failure. Ejects the engine if it failed too often and is not the last one. */
   fail(engine: EngineState) {
     const now = this.#options.now()
@@ -241,6 +248,7 @@ export class ModelPool {
     const now = this.#options.now()
     if (!this.engines.some((other) => other !== engine && !other.isEjected(now))) return false
     engine.eject(now)
+    this.#keepOne(now)
     return true
   }
 

@@ -218,7 +218,7 @@ export class RoutedRequest {
 
   /** The engine gave a good answer. */
   answered() {
-    this.#engine?.answered()
+    if (this.#engine !== null) this.#pool?.answered(this.#engine)
   }
 
   /** The engine failed before its first content, or a complete answer broke off, and the request is not repeated. */

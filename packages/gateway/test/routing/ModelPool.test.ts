@@ -107,6 +107,47 @@ describe("a model's engines", () => {
     assert.strictEqual((a?.ejectedUntil ?? 0) - world.now, 10_000, "long ago is forgotten")
   })
 
+  it("get one request after an ejection, all once that is answered, and none if it fails", () => {
+    const { pool, world } = makePool(["a", "b"], 20)
+    const [a, b] = pool.engines
+    const taken = () => Array.from({ length: 12 }, () => pool.take(nobody, true, "org"))
+    const givenTo = (engine: EngineState | undefined) => taken().filter((each) => each === engine).length
+    if (a === undefined || b === undefined) throw new Error("no engines")
+    failOften(pool, a)
+    world.now = a.ejectedUntil
+    assert.deepStrictEqual([givenTo(a), a.outstanding, b.outstanding], [1, 1, 11])
+    pool.fail(a)
+    assert.deepStrictEqual([a.isEjected(world.now), a.ejectedUntil - world.now], [true, 20_000])
+    pool.leave(a, true, "org")
+    world.now = a.ejectedUntil
+    pool.take(nobody, true, "org")
+    assert.strictEqual(a.outstanding, 1)
+    pool.answered(a)
+    assert.deepStrictEqual([a.allowed(24, world.now), a.allowed(24, world.now + 500)], [8, 24])
+  })
+
+  it("get a waiting request as soon as they have answered after an ejection", () => {
+    const { pool, world } = makePool(["a", "b"], 1)
+    const [a] = pool.engines
+    failOften(pool, a)
+    world.now = a?.ejectedUntil ?? 0
+    for (let request = 0; request < 6; request++) pool.take(nobody, true, "org")
+    const got = waiting(pool, "org")
+    pool.dispatch()
+    assert.isUndefined(got.engine)
+    if (a !== undefined) pool.answered(a)
+    assert.strictEqual(got.engine, a)
+  })
+
+  it("are readmitted without limit if all others are ejected", () => {
+    const { pool, world } = makePool(["a", "b"], 20)
+    const [a, b] = pool.engines
+    failOften(pool, a)
+    world.now = a?.ejectedUntil ?? 0
+    failOften(pool, b)
+    assert.deepStrictEqual([b?.isEjected(world.now), a?.allowed(24, world.now + 1_000)], [true, 24])
+  })
+
   it("are readmitted at once if all others are withdrawn", () => {
     const { pool, world } = makePool(["a", "b", "c"])
     failOften(pool, pool.engines[0])
