@@ -232,6 +232,12 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     forgetWeights: Effect.asVoid(select(sql, Schema.Array(Schema.Unknown), "DELETE FROM stored_weights")),
     /** All runs so far. */
     runs: Effect.map(select(sql, Schema.Array(Schema.Struct({ id: Schema.String })), "SELECT id FROM deployments"), (rows) => rows.map(({ id }) => id)),
+    /** How many engines of a run the gateways know. */
+    enginesOf: (run: string) =>
+      Effect.map(
+        select(sql, Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT deployment_id FROM endpoints WHERE reachable_at IS NOT NULL"),
+        (rows) => rows.filter(({ deployment_id }) => deployment_id === run).length
+      ),
     /** Runs whose engines the gateways know. */
     published: Effect.map(
       select(sql, Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT DISTINCT deployment_id FROM endpoints ORDER BY 1"),

@@ -20,11 +20,17 @@ const stream = (response: ServerResponse) => {
   next()
 }
 
+/** What the operator reads before it deletes an engine. */
+const metricsOf = (running: number) => `vllm:num_requests_running ${running}\nvllm:num_requests_waiting 0\n`
+
 /** An engine that computes nothing: it gives every request the same answer, at once or as a short stream. Requests in progress finish before it ends. */
 export const startEngine = (host: string, port: number): Promise<Server> =>
   new Promise((resolve, reject) => {
+    let running = 0
     const server = createServer((request, response) => {
-      if (request.method === "GET") return void response.writeHead(200).end()
+      if (request.method === "GET") return void response.writeHead(200).end(request.url === "/metrics" ? metricsOf(running) : "")
+      running++
+      response.once("close", () => running--)
       const chunks: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
       request.on("end", () => {

@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { isFinished } from "@seatrial/domain"
 import { Effect } from "effect"
+import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
@@ -38,6 +39,16 @@ const rollOut: Story = (lane, serving, context) =>
     return [earlier, id]
   })
 
+/** The serving model gets a second engine, and gives it back. */
+const scaled: Story = (lane, { modelId, run }) =>
+  Effect.gen(function* () {
+    for (const replicas of [2, 1]) {
+      yield* lane.caller.call("PUT", `/v1/models/${modelId}/scaling`, { replicas })
+      yield* eventually(`${replicas} engines have traffic`, lane.enginesOf(run), (count) => count === replicas)
+    }
+    return [run]
+  })
+
 /** An object is applied, edited while it serves, and deleted, either when it serves again or before. */
 const applied =
   (inTheMiddle: boolean): Story =>
@@ -58,7 +69,8 @@ const applied =
 const stories = [
   ["a roll-out", rollOut],
   ["applied, edited and deleted", applied(false)],
-  ["applied, edited, and deleted in the roll-out", applied(true)]
+  ["applied, edited, and deleted in the roll-out", applied(true)],
+  ["scaled to two engines and back", scaled]
 ] as const
 
 /** Plays one story in which operators die, while a client sends requests to the lane's model. Returns the writes at which they died. */
@@ -70,7 +82,8 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   const context = 128 + (number % 880)
   // Otherwise only the first run of the lane would have a download.
   if (number % 3 !== 0) yield* lane.forgetWeights
-  const earlier = (yield* lane.runs).filter((id) => id !== serving.run || story !== rollOut).map(within)
+  const isOfServing = story === rollOut || story === scaled
+  const earlier = (yield* lane.runs).filter((id) => id !== serving.run || !isOfServing).map(within)
   // The first seed of each story has no other faults, so that its writes are always the same.
   const rates = someRates(drawsOf(seed))
   const few = seed <= stories.length ? noFaults : { ...rates, gone: rates.gone / 3, dropped: rates.dropped / 3 }

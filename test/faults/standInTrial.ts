@@ -2,6 +2,7 @@ import { type StartWork, startWork } from "@seatrial/operator"
 import { Runs } from "@seatrial/store"
 import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Effect, Schedule } from "effect"
+import { keepVerdict } from "../../packages/operator/src/gather/BootVerdicts.ts"
 
 const namespace = "seatrial"
 
@@ -11,14 +12,11 @@ const untilRecorded = <A>(write: Effect.Effect<A>) =>
 /** Reads the repository as usual. Only records the trial as passed, because no stand-in engine could pass it. */
 export const standInTrial: StartWork = (gathered, seen, kind) => {
   if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
-  const { engineRun, id, orgId } = gathered.run
+  const { id, orgId } = gathered.run
   return Effect.gen(function* () {
     const runs = yield* Runs
     yield* Effect.sleep("10 millis")
-    if (kind === "boot") {
-      gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", at: 0, failures: 0 })
-      return
-    }
+    if (kind === "boot" && seen.pod !== null) return keepVerdict(gathered.bootVerdicts, seen.pod, { outcome: "same", message: "", at: 0 })
     if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, checks))
     else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured, capacityRow))
     else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark, speedRow))

@@ -184,7 +184,7 @@ describe("a model's engines", () => {
       const play = (engine: EngineState) => {
         for (const answer of answers) {
           world.now += 7_000
-          if (answer === "+") engine.answered()
+          if (answer === "+") engine.answered(world.now)
           else pool.failAnswer(engine, answer === "a" ? ids.a : ids.b)
         }
       }
