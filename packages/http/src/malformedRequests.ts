@@ -25,7 +25,7 @@ const hostless = malformed("This is not a well-formed HTTP request: it must have
 const codedByOldVersion = malformed("This is not a well-formed HTTP request: HTTP/1.0 does not support Transfer-Encoding.")
 
 /**
- * What is wrong with the head of a request that Node accepts; null if nothing is. The connection must be closed after
+ * The fault in the head of a request that Node accepts; null if there is none. The connection must be closed after
  * the answer. Node joins repeated Host headers with a comma.
  */
 export const malformedHead = ({ headers, httpVersion }: IncomingMessage): MalformedRequest | null => {

@@ -99,6 +99,9 @@ const readExponent = (bytes: Uint8Array, start: number, end: number): number => 
   return exponent
 }
 
+/** Whether the number at `start` has one character, as most numbers of a list with very many elements. */
+const isDigitOnly = (bytes: Uint8Array, start: number): boolean => numberBytes[bytes[start + 1] ?? 0] === other
+
 /** Reads the number at `start` into `token`. The object is reused, because a body may have a million numbers. */
 const readNumber = (bytes: Uint8Array, start: number, token: NumberToken): void => {
   let exponentAt = 0
@@ -207,7 +210,7 @@ export const scanJson = (bytes: Buffer, limits: JsonLimits): ReadonlyArray<numbe
   const { numbers } = limits
   for (let at = 0; at < bytes.length; at++) {
     const kind = kindOf(bytes[at])
-    if (kind === other || (kind === number && numbers === null)) continue
+    if (kind === other || (kind === number && (numbers === null || isDigitOnly(bytes, at)))) continue
     if (kind === string) {
       at = endOfString(bytes, at + 1)
       continue

@@ -20,7 +20,7 @@ const load = ([first, ...rest]: ReadonlyArray<string>, context: string): KubeCon
 const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 /**
- * The access of a context in the merged kubeconfigs. Without a context name: the current context of the first one that
+ * The access of a context in the merged kubeconfigs. Without a context name: the current context of the first file that
  * sets it.
  */
 export const readKubeconfig = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, contextName: string): Effect.fn.Return<Access, KubeConnectionError> {

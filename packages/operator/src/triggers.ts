@@ -84,7 +84,7 @@ const makeOnBudget = (context: TriggerContext) => {
     if (generation === generations.get(name)) return
     if (generation === undefined) generations.delete(name)
     else generations.set(name, generation)
-    // One that was just created needs no pass. A correction looks like another edit.
+    // An object that was just created needs no pass. A correction looks like another edit.
     if (generation !== 1 || !isOwn) yield* enqueueSome(context, run)
   })
 }

@@ -65,12 +65,12 @@ const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage |
   return invalidImageUrl("The image must be `data:image/...;base64,...` or an https URL with a host name, without port, user name and password.", param)
 }
 
-/** Refuses a request with more images than its model accepts, including those of earlier messages. */
+/** Refuses a request with more images than its model accepts, including images of earlier messages. */
 export const checkImageCount = (images: ReadonlyArray<ImagePlace>, limits: Limits | null): Refusal | null => {
   const extra = images[limits?.max_images ?? 0]
   if (extra === undefined) return null
   if (limits === null) return unsupportedValue("The model does not accept images.", extra.param)
-  return tooManyImages(`A request may have at most ${limits.max_images} images, including those of earlier messages; it has ${images.length}.`, extra.param)
+  return tooManyImages(`A request may have at most ${limits.max_images} images, including images of earlier messages; it has ${images.length}.`, extra.param)
 }
 
 /**

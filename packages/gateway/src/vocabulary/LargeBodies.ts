@@ -54,8 +54,8 @@ interface AnswerOwner {
 }
 
 /**
- * Processes large bodies of requests and answers one after the other, round-robin by organization, in two processes: one
- * for bodies up to 1 MiB and one for larger ones.
+ * Processes large bodies of requests and answers one after the other, with fair shares for organizations, in two
+ * processes: one for bodies up to 1 MiB and one for larger ones.
  */
 export class LargeBodyLanes {
   readonly #lanes: readonly [large: LargeBodyLane, veryLarge: LargeBodyLane]
@@ -102,7 +102,7 @@ export class LargeBodyLanes {
     )
   }
 
-  /** Reads a frame of a stream, also if its caller leaves. `state`: that of the stream's reader before it. */
+  /** Reads a frame of a stream, also if its caller leaves. `state`: of the stream's reader before it. */
   readFrame(
     frame: string,
     { endpoint, options, state }: { readonly endpoint: InferencePath; readonly options: StreamOptions; readonly state: string },

@@ -2,6 +2,7 @@ import type { OrgId } from "@seatrial/domain"
 import { Data, Effect } from "effect"
 import type { AbortReason, RequestAbort } from "../RequestAbort.ts"
 import { FairQueue } from "../routing/FairQueue.ts"
+import { FairShares } from "../routing/FairShares.ts"
 import { LargeBodyProcess, type ProcessEnd } from "./LargeBodyProcess.ts"
 import { decodeAnswer, encodeQuestion, type LargeBodyAnswer, type LargeBodyTask } from "./largeBody.ts"
 
@@ -61,12 +62,18 @@ const startMillis = 30_000
 /** Milliseconds until the next attempt to start a process after a failure. */
 const pauseMillis = 100
 
-/** Sends the questions of all organizations to one process, round-robin. The process starts with the first question. */
+/**
+ * Sends the questions of all organizations to one process. The organization that has used the least of its time goes
+ * first. The process starts with the first question.
+ */
 export class LargeBodyLane {
   readonly #options: LaneOptions
   readonly #waiting = new FairQueue<Asking>()
+  readonly #shares = new FairShares()
   /** The question that the process is answering. */
   #asking: Asking | null = null
+  /** When the process began with it, by the monotonic clock. */
+  #askedAt = 0
   #process: LargeBodyProcess | null = null
   /** The body that the process parsed last and still holds. */
   #heldId: number | null = null
@@ -87,6 +94,7 @@ export class LargeBodyLane {
         if (isCurrent()) this.#settle(Effect.sync(() => ({ answer: decodeAnswer(head), body })))
       },
       onReady: () => {
+        this.#askedAt = performance.now()
         if (isCurrent() && this.#asking !== null) this.#setDeadline(this.#asking)
       },
       onEnd: (end) => {
@@ -113,6 +121,7 @@ export class LargeBodyLane {
     clearTimeout(this.#deadline)
     const asking = this.#asking
     this.#asking = null
+    if (asking !== null) this.#shares.end(asking.received.orgId, performance.now() - this.#askedAt)
     // Usually the caller asks for the check of the parsed body within this call, before the next question.
     asking?.settle(answer)
     this.#next()
@@ -121,6 +130,8 @@ export class LargeBodyLane {
   #ask(asking: Asking) {
     if (this.#isClosed) return
     this.#asking = asking
+    this.#shares.begin(asking.received.orgId)
+    this.#askedAt = performance.now()
     try {
       this.#process ??= this.#start()
     } catch {
@@ -149,8 +160,9 @@ export class LargeBodyLane {
 
   #next() {
     if (this.#asking !== null) return
-    const next = this.#waiting.take()
-    if (next !== undefined) this.#ask(next)
+    const next = this.#waiting.takeLightest((org) => this.#shares.startOf(org))
+    if (next === undefined) this.#shares.clear()
+    else this.#ask(next)
   }
 
   /** Whether the process still holds the parsed body that the task needs. */

@@ -10,7 +10,7 @@ import { type AnswerFormat, type ParsedAnswer, parseAnswer } from "../parseAnswe
 export type LargeAnswerTask =
   /** Parses an answer that is not streamed. */
   | { readonly _tag: "ParseAnswer"; readonly format: AnswerFormat }
-  /** Reads a frame of a stream. `state`: that of the stream's reader before it. */
+  /** Reads a frame of a stream. `state`: of the stream's reader before it. */
   | { readonly _tag: "ReadFrame"; readonly endpoint: InferencePath; readonly options: StreamOptions; readonly state: string }
 
 const NullableText = Schema.NullOr(Schema.String)

@@ -36,7 +36,11 @@ export const isMembers = (value: unknown): value is Readonly<Record<string, unkn
 const restore = (value: unknown, mark: string): unknown => {
   if (typeof value === "string") return value.startsWith(mark) ? JSON.rawJSON(value.slice(mark.length)) : value
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index++) value[index] = restore(value[index], mark)
+    for (let index = 0; index < value.length; index++) {
+      const element: unknown = value[index]
+      // A list may have a million numbers, which stay as they are.
+      if (typeof element === "string" || typeof element === "object") value[index] = restore(element, mark)
+    }
   } else if (typeof value === "object" && value !== null) {
     for (const [name, member] of Object.entries(value)) {
       const restored = restore(member, mark)

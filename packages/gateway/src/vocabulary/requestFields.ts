@@ -12,7 +12,7 @@ export interface Vocabulary<Path extends InferencePath> {
   readonly required: ReadonlyArray<RequestField<Path>>
   /** Fields of this API that no model supports. */
   readonly never?: ReadonlyArray<string>
-  /** Those of `never` for which clients expect a specific refusal. */
+  /** The fields of `never` for which clients expect a specific refusal. */
   readonly refused?: ReadonlyMap<string, Refusal>
 }
 

@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { builtInKinds, customKinds, type Kind } from "./Kind.ts"
 import { ObjectStore } from "./ObjectStore.ts"
 
-/** The kinds that are served now: the built-in ones and those of the stored definitions. */
+/** The kinds that are served now: the built-in kinds and the kinds of the stored definitions. */
 export class Kinds extends Context.Service<
   Kinds,
   {

@@ -118,7 +118,7 @@ const gpusOfPredecessor: PlacementRule = (observation) =>
 /** In the order of their precedence. */
 const placementRules: ReadonlyArray<PlacementRule> = [severalNodes, kueue, freeGpus, newNode, gpusOfPredecessor]
 
-/** Who holds the GPUs for which the run waits, and where it would start at once. */
+/** The holders of the GPUs for which the run waits, and a class on which it would start at once. */
 const describeHolders = (observation: ClassObservation): string => {
   const { name } = observation.podClass.hostClass
   const elsewhere =

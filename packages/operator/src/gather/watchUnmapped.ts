@@ -6,7 +6,7 @@ import { finalizer } from "../resources/objectNames.ts"
 
 const { Array: List, Struct, optionalKey: optional, String: Text } = Schema
 
-/** What is necessary to release an object. */
+/** The services that release an object. */
 const UnmappedDeployment = defineResource({
   ...ModelDeployment,
   schema: Struct({

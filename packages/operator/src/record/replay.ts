@@ -6,7 +6,7 @@ import { fromRecord } from "./RecordedObservation.ts"
 
 const Action = Schema.StructWithRest(Schema.Struct({ _tag: Schema.String }), [Schema.Record(Schema.String, Schema.Unknown)])
 
-/** A recorded decision. Its actions are those of the version that made it. */
+/** A recorded decision. Its actions are as the version that made it wrote them. */
 export const RecordedDecision = Schema.Struct({
   rule: Schema.String,
   actions: Schema.Array(Action),

@@ -20,7 +20,7 @@ interface Definition {
   readonly shortName: string
   readonly description: string
   readonly properties: Readonly<Record<string, JsonSchema.JsonSchema>>
-  /** Without those of priority 1, a line of `kubectl get` fits 100 columns for names of usual length. */
+  /** Without the columns of priority 1, a line of `kubectl get` fits 100 columns for names of usual length. */
   readonly columns: ReadonlyArray<Column>
   readonly rules: ReadonlyArray<Pick<Rule<never>, "path" | "rule" | "message">>
   /** The key fields of list items, by path of the list. */
