@@ -29,7 +29,7 @@ it.live("a database of version 0.1.0 is upgraded, and its key, deployments, requ
       [applied[0], applied.at(-1)],
       [
         [44, "spend_limits"],
-        [63, "applied_scaling"]
+        [64, "model_engines"]
       ]
     )
     const server = yield* startServer(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })

@@ -49,6 +49,48 @@ describe("commands about a model", () => {
     )
   }
 
+  it.live("take a number of engines, or limits with the lower one first", () =>
+    Effect.gen(function* () {
+      const bodies: Array<string> = []
+      const api: RequestListener = (request, response) => {
+        request.setEncoding("utf8").on("data", (body: string) => bodies.push(`${request.method} ${body}`))
+        request.on("end", () => response.writeHead(200, json).end(JSON.stringify({ ...scaling, min_replicas: 1, max_replicas: 4, target: 0.5 })))
+      }
+      const ran = yield* against(api, "scale", id, "--min", "1", "--max", "4", "--target", "0.5")
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.deepStrictEqual(bodies, ['PUT {"min_replicas":1,"max_replicas":4,"target":0.5}'])
+      for (const wrong of [
+        ["--min", "4", "--max", "1"],
+        ["--min", "1"],
+        ["--replicas", "2", "--max", "4"],
+        ["--replicas", "65"]
+      ]) {
+        const refused = yield* against(api, "scale", id, ...wrong)
+        assert.strictEqual(refused.code, 2)
+        assert.include(refused.err, "Use --replicas with 1 to 64, or --min and a larger --max")
+      }
+      assert.lengthOf(bodies, 1)
+    })
+  )
+
+  it.live("show the load of one model by engine, and of all by model", () =>
+    Effect.gen(function* () {
+      const load = {
+        running: 5,
+        waiting: 2,
+        capacity: { requests: 4, source: "latency_limit" },
+        desired: 2,
+        ready: 1,
+        engines: [{ pod: "dep-1-engine-0", reachable: true, running: 5 }]
+      }
+      const ran = yield* against((_, response) => response.writeHead(200, json).end(JSON.stringify(load)), "top", id)
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.match(ran.out, /dep-1-engine-0 +5 +4 +yes/u)
+      const none = yield* against((_, response) => response.writeHead(200, json).end(JSON.stringify({ object: "list", data: [] })), "top")
+      assert.include(none.out, "None.")
+    })
+  )
+
   it.live("show how many engines a model has and what limits them", () =>
     Effect.gen(function* () {
       const answers: Readonly<Record<string, unknown>> = { [`/v1/org/models/${id}`]: model, [`/v1/models/${id}/scaling`]: scaling }

@@ -11,11 +11,11 @@ const replicasFrom = (minimum: number) => Schema.Int.check(Schema.isBetween({ mi
 export const ScalingTarget = Schema.Finite.check(Schema.isBetween({ minimum: 0.1, maximum: 1 }))
 
 /** A fixed number of engines. */
-const FixedReplicas = Schema.Struct({ replicas: replicasFrom(1) })
+export const FixedReplicas = Schema.Struct({ replicas: replicasFrom(1) })
 
 /** The limits between which the autoscaler sets the number of engines. */
 export const ReplicaLimits = Schema.Struct({ min_replicas: replicasFrom(0), max_replicas: replicasFrom(1), target: Schema.optionalKey(ScalingTarget) }).check(
-  Schema.makeFilter(({ max_replicas, min_replicas }) => (min_replicas < max_replicas ? undefined : "min_replicas must be below max_replicas"))
+  Schema.makeFilter(({ max_replicas, min_replicas }) => (min_replicas < max_replicas ? undefined : "must have min_replicas below max_replicas"))
 )
 
 export type ReplicaLimits = typeof ReplicaLimits.Type

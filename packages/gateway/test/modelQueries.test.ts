@@ -44,13 +44,15 @@ it.effect("model queries of one organization use at most two database connection
   })
 )
 
-it.effect("the number of a model's engines is read with models:read, unless a model has that name", () =>
+it.effect("the number and the load of a model's engines are read with models:read, unless a model has that name", () =>
   Effect.gen(function* () {
     const caller = yield* makeCaller
     const queried: Array<string> = []
+    const load = { running: 3, waiting: 1, capacity: null, desired: 2, ready: 1, engines: [] }
     const status = { granted: 2, ready: 1, limit: "no_gpus" as const }
     const catalog = Layer.mock(Catalog)({
       find: () => Effect.succeedNone,
+      load: () => Effect.succeed(Option.some(load)),
       scaling: (_, name) => {
         queried.push(name)
         return Effect.succeed(name === "acme/tiny" ? Option.some({ replicas: 2, status }) : Option.none())
@@ -59,12 +61,14 @@ it.effect("the number of a model's engines is read with models:read, unless a mo
     const settings = Layer.provide(GatewayConfig.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({})))
     const otherPath = yield* Effect.provide(makeOtherPaths, Layer.merge(catalog, settings))
     assert.strictEqual(yield* otherPath(caller, "/v1/models/acme%2Ftiny/scaling"), JSON.stringify({ replicas: 2, status }))
+    assert.strictEqual(yield* otherPath(caller, "/v1/models/acme%2Ftiny/load"), JSON.stringify(load))
     const writer = { ...caller, scopes: new Set<ApiScope>(["inference:write"]) }
     const refused = [
       [caller, "/v1/models/other/scaling", "model_not_found"],
       [caller, "/v1/models/a/b/scaling", "model_not_found"],
       [caller, "/v1/models/%/scaling", "model_not_found"],
-      [writer, "/v1/models/tiny/scaling", "missing_scope"]
+      [writer, "/v1/models/tiny/scaling", "missing_scope"],
+      [writer, "/v1/models/tiny/load", "missing_scope"]
     ] as const
     for (const [who, path, code] of refused) assert.strictEqual((yield* Effect.flip(otherPath(who, path))).code, code, path)
     assert.deepStrictEqual(queried, ["acme/tiny", "other"])

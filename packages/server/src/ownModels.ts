@@ -1,14 +1,18 @@
 import { Caller, Empty } from "@seatrial/api"
-import { ScalingRequest } from "@seatrial/domain"
+import { FixedReplicas, ReplicaLimits } from "@seatrial/domain"
 import { Billing, type ModelOwner, OwnModels } from "@seatrial/store"
-import { Effect, Option } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { decodeBody, readJson } from "./jsonBody.ts"
 import { firstPurchaseRequired, modelManaged, modelNotActivated, notFound, scalingManaged, usedUp } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
 const decodeEmpty = decodeBody(Empty)
-const decodeScaling = decodeBody(ScalingRequest)
+const decodeFixed = decodeBody(FixedReplicas)
+const decodeLimits = decodeBody(ReplicaLimits)
+/** Decodes the form that the body has members of, so that an error names the right member. */
+const decodeScaling = (body: unknown) =>
+  Predicate.isObject(body) && ["min_replicas", "max_replicas", "target"].some((name) => name in body) ? decodeLimits(body) : decodeFixed(body)
 const noContent = HttpServerResponse.empty({ status: 204 })
 
 interface ModelPath {

@@ -13,6 +13,25 @@ const failOften = (pool: ReturnType<typeof makePool>["pool"], engine: EngineStat
 
 const nobody = () => null
 
+describe("the load that a gateway reports", () => {
+  it("is what runs on each engine, and what waits for any, also before there is one", () => {
+    const { pool, world } = makePool(["a", "b"], 1)
+    const loads = () => pool.loads().map(({ pod, running, waiting }) => [pod, running, waiting])
+    const [first] = Array.from({ length: 10 }, () => pool.take(nobody, true, "org"))
+    waiting(pool, "org")
+    assert.deepStrictEqual(loads(), [
+      ["a", 5, 0],
+      ["b", 5, 0],
+      ["", 0, 1]
+    ])
+    if (first !== undefined) pool.leave(first, true, "org")
+    assert.deepStrictEqual(loads().at(-1), ["", 0, 0])
+    world.serve([])
+    waiting(pool, "org")
+    assert.deepStrictEqual(loads(), [["", 0, 1]])
+  })
+})
+
 describe("a model's engines", () => {
   it("get their measured concurrency plus four, and further requests wait until one ends", () => {
     const { pool } = makePool(["a"], 2)
