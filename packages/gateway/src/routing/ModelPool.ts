@@ -182,8 +182,8 @@ export class ModelPool {
   }
 
   /**
-   * If all other engines are ejected, the last one gets all requests: the one that is not ejected, or whose ejection ends
-   * first.
+   * If all other engines are ejected, the last engine gets all requests. If all are ejected, that is the engine whose
+   * ejection ends first.
    */
   #keepOne(now: number) {
     const [last, another] = this.engines.toSorted((one, other) => one.ejectedUntil - other.ejectedUntil)

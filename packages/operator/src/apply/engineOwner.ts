@@ -17,14 +17,14 @@ export const makeEngineOwner = (namespace: string): EngineOwner => {
   return Effect.gen(function* () {
     if (owner !== null) return owner
     const kube = yield* KubeClient
-    const found = yield* kube.get(Namespace, namespace).pipe(
+    const object = yield* kube.get(Namespace, namespace).pipe(
       Effect.catchIf(
         ({ reason }) => reason === "Denied",
         () => Effect.succeedNone
       )
     )
-    if (Option.isNone(found)) return yield* unknownOwner(namespace)
-    const { name, uid = "" } = found.value.metadata
+    if (Option.isNone(object)) return yield* unknownOwner(namespace)
+    const { name, uid = "" } = object.value.metadata
     owner = { apiVersion: "v1", kind: Namespace.kind, name, uid, controller: true }
     return owner
   })
