@@ -16,8 +16,9 @@ def _by_contract(status: int, error: dict) -> bool:
     if code == "invalid_parameter":
         # `to` must be later than `from`. The available host classes, runtimes and cache types depend on the installation.
         return param == "to" or re.fullmatch(r"serving\.(host_class|runtime|kv_cache_dtype)", param) is not None
-    # The accepted engine flags depend on the installation. Values of these settings that are too small or too large are refused.
-    return code == "invalid_body" and (param.startswith("serving.engine_flags.") or param in ("serving.max_context", "serving.yarn.factor"))
+    # The accepted engine flags depend on the installation. Values of these settings that are too small or too large are refused. `min_replicas` must be below
+    # `max_replicas`.
+    return code == "invalid_body" and (param.startswith("serving.engine_flags.") or param in ("serving.max_context", "serving.yarn.factor", "min_replicas"))
 
 
 @schemathesis.check

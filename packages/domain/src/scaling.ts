@@ -15,7 +15,9 @@ export const FixedReplicas = Schema.Struct({ replicas: replicasFrom(1) })
 
 /** The limits between which the autoscaler sets the number of engines. */
 export const ReplicaLimits = Schema.Struct({ min_replicas: replicasFrom(0), max_replicas: replicasFrom(1), target: Schema.optionalKey(ScalingTarget) }).check(
-  Schema.makeFilter(({ max_replicas, min_replicas }) => (min_replicas < max_replicas ? undefined : "must have min_replicas below max_replicas"))
+  Schema.makeFilter(({ max_replicas, min_replicas }) =>
+    min_replicas < max_replicas ? undefined : { path: ["min_replicas"], issue: "must be below max_replicas" }
+  )
 )
 
 export type ReplicaLimits = typeof ReplicaLimits.Type

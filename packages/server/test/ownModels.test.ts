@@ -86,7 +86,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
         [{ replicas: "2" }, "replicas"],
         [{}, "replicas"],
         [{ replicas: 2, max: 4 }, "max"],
-        [{ min_replicas: 2, max_replicas: 2 }, null],
+        [{ min_replicas: 2, max_replicas: 2 }, "min_replicas"],
         [{ min_replicas: 1, max_replicas: 65 }, "max_replicas"],
         [{ min_replicas: 1, max_replicas: 2, target: 2 }, "target"],
         [{ min_replicas: 1 }, "max_replicas"],
