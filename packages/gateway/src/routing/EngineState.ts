@@ -95,6 +95,8 @@ export class EngineState {
   /** Stores the metrics that the engine reported. */
   recordMetrics(metrics: EngineMetrics, now: number) {
     if (metrics.tokens !== null && metrics.tokens !== this.#metrics?.tokens) {
+      // A long answer that is not streamed gives no other sign that the request after an ejection is computed.
+      if (this.#metrics !== null && this.outstanding > 0 && !this.isEjected(now)) this.readmit(now)
       this.pulse.at = now
       this.#tokensAt = now
     }
@@ -124,7 +126,7 @@ export class EngineState {
 
   /**
    * Requests that this gateway may send at once. `limit` is what the engine can process. After an ejection it is one,
-   * until that one is answered.
+   * until that request is answered or the engine's token counter moves.
    */
   allowed(limit: number, now: number): number {
     if (this.#isHalfOpen) return Math.min(1, limit)

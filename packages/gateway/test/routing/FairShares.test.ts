@@ -6,7 +6,7 @@ import { FairShares } from "../../src/routing/FairShares.ts"
 const serve = (shares: FairShares, queue: FairQueue<{ readonly cost: number }>, orgOf: (member: object) => string, count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, () => {
     const next = queue.takeLightest((org) => shares.startOf(org))
-    if (next === undefined) return "nobody"
+    if (next === undefined) return "none"
     shares.begin(orgOf(next))
     shares.end(orgOf(next), next.cost)
     return orgOf(next)

@@ -145,6 +145,23 @@ describe("a model's engines", () => {
     assert.deepStrictEqual([a.allowed(24, world.now), a.allowed(24, world.now + 500)], [8, 24])
   })
 
+  it("get more requests after an ejection as soon as their token counter moves", () => {
+    const { pool, world } = makePool(["a", "b"], 20)
+    const [a] = pool.engines
+    if (a === undefined) throw new Error("no engine")
+    const report = (tokens: number) => a.recordMetrics({ running: 1, waiting: 0, cacheUse: 0, tokens }, world.now)
+    report(5)
+    failOften(pool, a)
+    world.now = a.ejectedUntil
+    report(6)
+    assert.strictEqual(a.allowed(24, world.now), 1, "without a request")
+    a.enter(world.now, false, "org")
+    report(6)
+    assert.strictEqual(a.allowed(24, world.now), 1, "the counter stands still")
+    report(7)
+    assert.strictEqual(a.allowed(24, world.now), 8)
+  })
+
   it("get a waiting request as soon as they have answered after an ejection", () => {
     const { pool, world } = makePool(["a", "b"], 1)
     const [a] = pool.engines
