@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
+import LongestFirst from "./test/LongestFirst.ts"
 
 /** Programs that tests start as their own processes reuse what an earlier one compiled. */
 const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/node-compile") }
@@ -12,6 +13,7 @@ const longSuites = ["attacks", "cluster", "contract", "engines", "faults", "gate
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     // A worker on a busy machine needs time to end.
     teardownTimeout: 60_000,
     projects: [
@@ -50,6 +52,7 @@ export default defineConfig({
       {
         test: {
           name: "faults",
+          env,
           globalSetup: postgres,
           setupFiles: "test/faults/shortPatience.ts",
           include: ["test/faults/**/*.test.ts"],

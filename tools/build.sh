@@ -28,10 +28,12 @@ compile() {
   (cd "$module" && go build -mod=readonly -trimpath -ldflags="$flags" -o "$out" "$@")
 }
 
-# group NAME FOLDER... : runs the function build_NAME unless tools/bin has what it builds from these folders.
+# group NAME FOLDER... : runs the function build_NAME unless tools/bin has what it builds from these folders. Waits for another process that builds the same.
 group() {
   local name=$1 want
   shift
+  exec 9> "bin/.lock-$name"
+  flock 9
   want=$( (cd . && find "$@" build.sh -type f | sort | xargs cat && echo "$release") | sha256sum | cut -d ' ' -f 1)
   [ -f "bin/.built-$name" ] && [ "$(cat "bin/.built-$name")" = "$want" ] && return
   rm -f "bin/.built-$name"

@@ -16,8 +16,11 @@ const namespace = "seatrial"
 /** The engine's image as the nodes report it. */
 export const engineDigest = `sha256:${"5".repeat(64)}`
 
-/** What the product's images hold, as this checkout has it. */
-const image = { path: [join(root, "node_modules/.bin"), dirname(process.execPath)] }
+/** What the product's images hold, as this checkout has it. Programs reuse what an earlier one compiled. */
+const image = {
+  path: [join(root, "node_modules/.bin"), dirname(process.execPath)],
+  environment: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "" }
+}
 const checkoutImages = { "ghcr.io/seatrial/seatrial": image, "ghcr.io/seatrial/reference-engine": { ...image, digest: engineDigest } }
 
 /** A simulated node that is found silent soon after it stops. */

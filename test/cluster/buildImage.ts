@@ -72,6 +72,8 @@ const isThere = (path: string) =>
 export interface BuiltImage {
   readonly folder: string
   readonly path: ReadonlyArray<string>
+  /** Programs reuse what an earlier one of the same run compiled. */
+  readonly environment: Readonly<Record<string, string>>
 }
 
 /** What the image has in /opt/seatrial, in a folder that the suites of one run share: the first that needs it makes it, and nobody writes into it later. */
@@ -92,5 +94,9 @@ export const builtImage = Effect.gen(function* () {
     const result = yield* eventually("the image is built", Effect.all([isThere(done), isThere(failed)]), ([built, broken]) => built || broken)
     if (result[1]) return yield* Effect.die(new Error("another suite could not build the image"))
   }
-  return { folder, path: [join(folder, "node_modules/.bin"), dirname(process.execPath)] }
+  return {
+    folder,
+    path: [join(folder, "node_modules/.bin"), dirname(process.execPath)],
+    environment: { NODE_COMPILE_CACHE: join(shared, "compiled") }
+  }
 })

@@ -8,7 +8,7 @@ import type { BuiltImage } from "./buildImage.ts"
 const run = promisify(execFile)
 
 /** The image of a later version, in a new folder: the same files, and an additional migration with these statements. */
-export const withMigration = ({ folder, path }: BuiltImage, to: string, id: number, statements: ReadonlyArray<string>) =>
+export const withMigration = ({ environment, folder, path }: BuiltImage, to: string, id: number, statements: ReadonlyArray<string>) =>
   Effect.promise(async () => {
     // Files are shared with the existing image, so that a different file must be a new one.
     await run("cp", ["-al", folder, to])
@@ -24,5 +24,5 @@ export const withMigration = ({ folder, path }: BuiltImage, to: string, id: numb
     if (after === before) throw new Error("packages/store has no record of migrations that this test knows")
     await rm(migrations)
     await writeFile(migrations, `import { Effect } from "effect"\nimport { SqlClient } from "effect/sql"\n${after}`)
-    return { path: path.map((place) => place.replace(folder, to)) }
+    return { path: path.map((place) => place.replace(folder, to)), environment }
   })
