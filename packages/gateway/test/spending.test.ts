@@ -6,7 +6,7 @@ import { Effect, Layer, Option, Redacted } from "effect"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
 import { startGateway } from "./gatewayProcess.ts"
 import { layerStore, makeServed } from "./serving.ts"
-import { fetched, send, soon } from "./stage.ts"
+import { fetched, pause, send, soon } from "./stage.ts"
 
 const layerMoney = Layer.mergeAll(Billing.layerSql, ModelAdmin.layerSql, Metering.layerSql).pipe(Layer.provideMerge(layerStore))
 
@@ -32,7 +32,7 @@ describe("a request that its caller may not pay for", () => {
       yield* billing.setPrepaid(orgId, true)
       const { address } = yield* startGateway()
       const ask = fetched(address, { key, body: { model: "tiny", messages: [{ role: "user", content: "hi" }] } })
-      while ((yield* ask).status() !== 200) yield* Effect.yieldNow
+      while ((yield* ask).status() !== 200) yield* pause
       // Each answer costs a million micro-dollars, so four more use up the balance.
       for (let count = 0; count < 4; count++) assert.strictEqual((yield* ask).status(), 200)
       const worked = inferences()
@@ -59,7 +59,7 @@ describe("a request that its caller may not pay for", () => {
       assert.deepInclude(page.items[0], { state: "refused", status_code: 402, cost_micros: "0" })
 
       yield* organizations.recordPurchase({ orgId, micros: 1n })
-      while ((yield* ask).status() !== 200) yield* Effect.yieldNow
+      while ((yield* ask).status() !== 200) yield* pause
       assert.strictEqual(Option.getOrThrow(yield* billing.usedUp(orgId)).spent, 6_000_000n)
     }).pipe(Effect.provide(layerMoney), Effect.scoped)
   )
@@ -74,8 +74,8 @@ describe("a request that its caller may not pay for", () => {
       const { orgId, secret: key, ...own } = yield* makeServed("borrower", engine.url)
       const { address } = yield* startGateway()
       const ask = (model: string) => fetched(address, { key, body: { model, messages: [{ role: "user", content: "hi" }] } })
-      while ((yield* ask("tiny")).status() !== 200) yield* Effect.yieldNow
-      while ((yield* ask(own.model)).status() !== 200) yield* Effect.yieldNow
+      while ((yield* ask("tiny")).status() !== 200) yield* pause
+      while ((yield* ask(own.model)).status() !== 200) yield* pause
       yield* billing.setSuspended(orgId, true)
       let refused = yield* ask("tiny")
       while (refused.status() === 200) refused = yield* ask("tiny")
@@ -91,7 +91,7 @@ describe("a request that its caller may not pay for", () => {
       assert.strictEqual(engine.calls.length, calls)
       assert.strictEqual((yield* ask(own.model)).status(), 200)
       yield* billing.setSuspended(orgId, false)
-      while ((yield* ask("tiny")).status() !== 200) yield* Effect.yieldNow
+      while ((yield* ask("tiny")).status() !== 200) yield* pause
     }).pipe(Effect.provide(layerMoney), Effect.scoped)
   )
 })

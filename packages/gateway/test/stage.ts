@@ -178,10 +178,13 @@ export const makeStage = Effect.fnUntraced(function* (
   return { world, address: `http://127.0.0.1:${port}` }
 })
 
+/** Lets a millisecond pass, also under a TestClock. A loop without a pause would keep a processor busy. */
+export const pause = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), 1))
+
 /** Waits until the condition holds. The time limit is long enough for a busy machine. */
 export const soon = (condition: () => boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
-    while (!condition()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    while (!condition()) yield* pause
   }).pipe(Effect.timeout("60 seconds"), Effect.orDie)
 
 /** The answer as the caller receives it. */

@@ -94,7 +94,7 @@ export class EngineClient {
 
   /** Polls until a metric has the wanted value. The timeout of the test limits the wait. */
   async until(name: string, wanted: (value: number) => boolean): Promise<void> {
-    while (!wanted(await this.metric(name))) await new Promise((resolve) => setImmediate(resolve))
+    while (!wanted(await this.metric(name))) await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
 

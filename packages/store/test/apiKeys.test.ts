@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import { ApiKeys, Billing, type Caller, Members, Organizations } from "../src/index.ts"
 import { KeyCache } from "../src/KeyCache.ts"
-import { layerApi } from "./stage.ts"
+import { layerApi, pause } from "./stage.ts"
 import { makeCaller, makeTestDatabase } from "./support/index.ts"
 
 /** A second process on the same database. */
@@ -93,7 +93,7 @@ describe("ApiKeys", () => {
       const used = Effect.map(keys.list(organization.id), ([key]) => key?.lastUsedAt)
       const settled = (expected: string) =>
         Effect.gen(function* () {
-          while ((yield* used) !== expected) yield* Effect.yieldNow
+          while ((yield* used) !== expected) yield* pause
         })
       yield* keys.authenticate(secret)
       yield* settled("2030-01-01T00:00:00.000Z")

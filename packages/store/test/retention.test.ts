@@ -6,7 +6,7 @@ import { Metering } from "../src/index.ts"
 import { Partitions } from "../src/Partitions.ts"
 import { retireOldMonths } from "../src/Retention.ts"
 import { endOf, startOf } from "./requestRows.ts"
-import { layerDatabase, layerStore } from "./stage.ts"
+import { layerDatabase, layerStore, pause } from "./stage.ts"
 import { beginRequest, makeCaller, makeServing } from "./support/index.ts"
 
 /** The name of the partition this number of months before the database's current one. */
@@ -165,7 +165,7 @@ layer(layerDatabase)("partitions", (it) => {
           assert.include(yield* attached("requests"), next[0])
           for (const name of next) yield* sql`DROP TABLE ${sql(name)}`
           yield* TestClock.adjust("1 hour")
-          while (!(yield* attached("receipts")).includes(next[1] ?? "")) yield* Effect.yieldNow
+          while (!(yield* attached("receipts")).includes(next[1] ?? "")) yield* pause
           assert.include(yield* attached("requests"), next[0])
           assert.notInclude(yield* attached("requests"), yield* monthBefore("requests", -3))
         }).pipe(Effect.provide(Partitions.layerSql))

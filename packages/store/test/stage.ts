@@ -45,8 +45,11 @@ export const layerStore = Layer.mergeAll(
   Requests.layerSql
 ).pipe(Layer.provideMerge(HubConnections.layerSql), Layer.provideMerge(layerApi), Layer.provide(layerSettings))
 
+/** Lets three milliseconds pass, also under a TestClock. A loop without a pause would keep the database busy. */
+export const pause = Effect.callback<void>((resume) => void setTimeout(() => resume(Effect.void), 3))
+
 /** Repeats until the condition holds. */
 export const soon = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.gen(function* () {
-    while (!(yield* condition)) yield* Effect.yieldNow
+    while (!(yield* condition)) yield* pause
   }).pipe(Effect.timeout("10 seconds"))

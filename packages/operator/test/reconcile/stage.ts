@@ -3,7 +3,7 @@ import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { AppliedResources, Decisions, GpuHolds, HostClasses, type NewDecision, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
-import { FetchHttpClient } from "effect/http"
+import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { control } from "../../src/controller.ts"
 import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
 import type { OperatorSettings } from "../../src/OperatorSettings.ts"
@@ -66,6 +66,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   /** The requests that gateways report for each model with limits; null if they report nothing. */
   let requests: number | null = null
   let usedUp: Effect.Success<ReturnType<Runs["Service"]["usedUp"]>> = null
+  /** The requests that each engine reports; null if it does not answer, as on a closed port. */
+  let running: number | null = 0
   /** Whether another operator leads, so that this one's writes to Postgres change nothing. */
   let superseded = false
   /** Whether the operator's own writes notify it of nothing, as in Postgres. */
@@ -343,6 +345,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     }
   })
 
+  const engines = HttpClient.make((request) =>
+    running === null
+      ? Effect.fail(new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request }) }))
+      : Effect.succeed(HttpClientResponse.fromWeb(request, new Response(`vllm:num_requests_running ${running}\n`)))
+  )
   const applied = makeMemoryApplied({ rows, move, notify, gate })
   const layer = Layer.mergeAll(
     Layer.succeed(Runs, runs),
@@ -367,7 +374,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     }),
     Layer.mock(Decisions)({ record: (_, rows) => Effect.sync(() => void decided.push(...rows)), removeOlder: () => Effect.succeed(0) }),
     Layer.mock(Hub)({}),
-    FetchHttpClient.layer
+    Layer.succeed(HttpClient.HttpClient, engines)
   )
 
   /** Waits until the condition holds. Checked after every write. */
@@ -404,6 +411,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     },
     supersede: () => {
       superseded = true
+    },
+    /** The requests that each engine reports; null if it does not answer, as on a closed port. */
+    setRunning: (next: typeof running) => {
+      running = next
     },
     /** The requests that gateways report for each model with limits; null if they report nothing. */
     setRequests: (next: number | null) => {
