@@ -41,7 +41,7 @@ export default defineConfig({
         }
       },
       // The long proofs of the gateway: real clients, processes that die, callers that do not read.
-      { test: { name: "gateway", env, globalSetup: postgres, include: ["test/gateway/**/*.test.ts"], ...minutes(5) } },
+      { test: { name: "gateway", env, globalSetup: postgres, include: ["test/gateway/**/*.test.ts"], ...minutes(10) } },
       // Attacks on separate gateway processes while a client of another organization is measured. Run it with one worker, because it compares latencies.
       { test: { name: "attacks", env, globalSetup: postgres, include: ["test/attacks/**/*.test.ts"], ...minutes(4) } },
       // What needs a real Kubernetes control plane, which tools/build.sh builds with Go.

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 
 /** Milliseconds after which a hanging test fails. It is generous, because it measures nothing. */
-const timeoutMillis = 300_000
+const timeoutMillis = 600_000
 /** Milliseconds after which a wait is logged. */
 const logAfterMillis = 20_000
 
 /** Milliseconds until the next read: a tenth of the time so far, at most 250, and at least twice the time of a costly read, so that reads leave the processor to the programs. */
 const pauseOf = (waitedMillis: number, readMillis: number) => Math.max(40, Math.min(waitedMillis / 10, 250), Math.min(readMillis * 2, 1_000))
 
-/** Polls until a value satisfies the condition, and returns it. Dies with the last value after five minutes. */
+/** Polls until a value satisfies the condition, and returns it. Dies with the last value after ten minutes. */
 export const eventually = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds: (value: A) => boolean): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const startedAt = performance.now()
