@@ -186,7 +186,7 @@ describe("an answer of more than 64 KiB that is not streamed", () => {
         yield* answer("c", 3)
       ]
       yield* Effect.forEach([...own, ...others], (fiber) => Fiber.join<unknown, unknown>(fiber))
-      assert.deepStrictEqual(ended, ["a1", "a2", "b", "c", "a3", "a4"])
+      assert.deepStrictEqual(ended, ["a1", "b", "c", "a2", "a3", "a4"])
     })
   )
 
