@@ -76,6 +76,7 @@ export const makeDeaths = () => {
           mortal(`Runs.publishEndpoints ${endpoints.length === 0 ? "none" : "one"}`, id, runs.publishEndpoints(id, orgId, endpoints)),
         recordProgress: (id, orgId, progress) => mortal("Runs.recordProgress", id, runs.recordProgress(id, orgId, progress)),
         activate: (input) => mortal("Runs.activate", input.id, runs.activate(input)),
+        moveBack: (input) => mortal("Runs.moveBack", input.id, runs.moveBack(input)),
         release: (id, orgId) => mortal("Runs.release", id, runs.release(id, orgId))
       })
     )

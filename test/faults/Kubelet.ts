@@ -40,6 +40,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   const down = new Set<string>()
   const sick = new Set<string>()
   const placed = new Set<string>()
+  const spoiled = new Set<string>()
   let loadsForEver = false
   const lock = yield* Semaphore.make(1)
   const scope = yield* Effect.scope
@@ -121,7 +122,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     if (engines.has(name) || pod.status?.phase === "Failed") return
     const count = ++addresses
     const address = `${network}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
-    const server = yield* Effect.promise(() => startEngine(address, 8_000))
+    const server = yield* Effect.promise(() => startEngine(address, 8_000, () => [...spoiled].some((run) => name.startsWith(run))))
     const started: Engine = {
       server,
       address,
@@ -180,6 +181,8 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     holdStarts: (holds: boolean) => {
       loadsForEver = holds
     },
+    /** From now on the engines of the run, named by its object, answer each request with an error. Their health checks pass. */
+    spoil: (object: string) => void spoiled.add(`${object}-`),
     /** Whether the engine still loads. If so, it does not become ready by itself anymore: the fault came first. */
     takesLoading: (name: string) => {
       const engine = engines.get(name)

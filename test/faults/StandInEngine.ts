@@ -23,8 +23,11 @@ const stream = (response: ServerResponse) => {
 /** What the operator reads before it deletes an engine. */
 const metricsOf = (running: number) => `vllm:num_requests_running ${running}\nvllm:num_requests_waiting 0\n`
 
-/** An engine that computes nothing: it gives every request the same answer, at once or as a short stream. Requests in progress finish before it ends. */
-export const startEngine = (host: string, port: number): Promise<Server> =>
+/**
+ * An engine that computes nothing: it gives every request the same answer, at once or as a short stream, or an error while
+ * it is spoiled. Requests in progress finish before it ends.
+ */
+export const startEngine = (host: string, port: number, isSpoiled: () => boolean): Promise<Server> =>
   new Promise((resolve, reject) => {
     let running = 0
     const server = createServer((request, response) => {
@@ -34,6 +37,7 @@ export const startEngine = (host: string, port: number): Promise<Server> =>
       const chunks: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
       request.on("end", () => {
+        if (isSpoiled()) return void response.writeHead(500, { "content-type": "application/json" }).end('{"error":{"message":"spoiled"}}')
         if (Buffer.concat(chunks).includes('"stream":true')) return stream(response)
         const message = { role: "assistant", content: words.join("") }
         const body = JSON.stringify({

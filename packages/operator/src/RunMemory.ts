@@ -10,6 +10,7 @@ import { makePool } from "./gather/capacity/Pool.ts"
 import { makeFollowers } from "./gather/Followers.ts"
 import type { MissingNode } from "./gather/GatherMemory.ts"
 import { makeModelLoads } from "./gather/ModelLoads.ts"
+import type { KnownMove } from "./gather/observeMove.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
 import type { Refusal } from "./observation/Refusal.ts"
@@ -45,6 +46,8 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     refusals: new RunMap<Refusal>(),
     missingNodes: new EngineMap<MissingNode>(),
     withdrawnSince: new RunMap<number>(),
+    moves: new RunMap<KnownMove>(),
+    readySince: new EngineMap<number>(),
     idleEngines: new EngineMap<number>(),
     futureTimes: new RunMap<ReadonlyMap<string, number>>(),
     bootVerdicts: new EngineMap<BootVerdict>(),

@@ -35,6 +35,11 @@ export const operatorMetrics = {
     unit: "deployments",
     meaning: "Deployments that failed, by the code of their failure_detail"
   }),
+  movesBack: counter("seatrial_operator_moves_back_total", {
+    labels: [],
+    unit: "moves",
+    meaning: "Models that returned to their earlier revision by themselves, because the new one failed more requests or its engines did not start"
+  }),
   backgroundSeconds: histogram("seatrial_operator_background_seconds", long, {
     labels: ["kind", "outcome"],
     unit: "seconds",

@@ -31,6 +31,7 @@ import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
 import { earlierTrials, trialLikelihood } from "./runs/earlierTrials.ts"
 import { enterPhase } from "./runs/enter.ts"
 import { modelLoads, type ReplicasChange, type ReportedLoad, setReplicas } from "./runs/modelLoads.ts"
+import { type MoveAnswers, moveAnswers, moveBack } from "./runs/moveBack.ts"
 import { avoidedNodes, noteNodeFault } from "./runs/nodeFaults.ts"
 import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
@@ -48,6 +49,7 @@ import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 import type { Allowance } from "./spending/Account.ts"
 import { makeUsedUp } from "./spending/usedUp.ts"
 
+export type { MoveAnswers } from "./runs/moveBack.ts"
 export type { PublishedEndpoint, Run, RunRevision, ServingPlan, StoredWeights } from "./runs/Run.ts"
 
 /** The operator's view of deployments. Every transition is one atomic compare-and-set together with its history row. */
@@ -186,6 +188,16 @@ export class Runs extends Context.Service<
      * revision stays `draft` and is only marked as verified. False if the run was not in `from`.
      */
     readonly activate: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly from: Phase }) => Effect.Effect<boolean>
+    /**
+     * While the model moves to the run's revision: the requests that both revisions answered. None if the model cannot
+     * return to the earlier one.
+     */
+    readonly moveAnswers: (id: DeploymentId, orgId: OrgId) => Effect.Effect<Option.Option<MoveAnswers>>
+    /**
+     * Makes an earlier revision of the model the serving one again, in one transaction, and writes the audit event with
+     * the reason. False if the run's revision does not serve, or the model has already returned from the earlier one.
+     */
+    readonly moveBack: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly to: RevisionId; readonly reason: string }) => Effect.Effect<boolean>
     /** Records the current activity of the run for the API. Does not notify the operator. */
     readonly recordProgress: (id: DeploymentId, orgId: OrgId, progress: RunProgress) => Effect.Effect<void>
     /** Records for the API how many engines the model has. Does not notify the operator. */
@@ -239,6 +251,8 @@ export class Runs extends Context.Service<
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking", Schema.encodeSync(Benchmark)),
         publishEndpoints: publishEndpoints(sql),
         activate: activateRun(sql, ids),
+        moveAnswers: moveAnswers(sql),
+        moveBack: moveBack(sql, ids),
         recordProgress: recordProgress(sql),
         recordEngines: recordEngines(sql),
         hubToken: Effect.fn("Runs.hubToken")((orgId, userId) => (userId === null ? hubConnections.findShared(orgId) : hubConnections.find(orgId, userId))),

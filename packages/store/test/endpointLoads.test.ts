@@ -7,9 +7,10 @@ import { WrittenLoads } from "../src/routes/reportLoads.ts"
 import { layerRole, layerStore, soon } from "./stage.ts"
 import { makeCaller, makeServing } from "./support/index.ts"
 
+const uncounted = { answered: 0, failed: 0 }
 const loadsOf = (orgId: OrgId, modelId: ModelId, running: number, waiting: number): ReadonlyArray<EndpointLoad> => [
-  { orgId, modelId, pod: "pod-a", running, waiting: 0 },
-  { orgId, modelId, pod: "", running: 0, waiting }
+  { orgId, modelId, pod: "pod-a", running, waiting: 0, ...uncounted },
+  { orgId, modelId, pod: "", running: 0, waiting, ...uncounted }
 ]
 
 const layers = Layer.mergeAll(Layer.provide(OwnModels.layerSql, layerRole("server")), Layer.fresh(Layer.provide(Routes.layerSql, layerRole("gateway")))).pipe(
@@ -81,7 +82,7 @@ describe("the loads that are due", () => {
 
   it("are changed ones, those of the last ten seconds that are not zero, and zeros once", () => {
     const written = new WrittenLoads()
-    const running: EndpointLoad = { orgId, modelId, pod: "pod-a", running: 2, waiting: 0 }
+    const running: EndpointLoad = { orgId, modelId, pod: "pod-a", running: 2, waiting: 0, ...uncounted }
     assert.deepStrictEqual(record(written, loadsOf(orgId, modelId, 2, 0), 20_000), [running])
     assert.deepStrictEqual(record(written, loadsOf(orgId, modelId, 2, 0), 22_000), [])
     assert.deepStrictEqual(record(written, loadsOf(orgId, modelId, 2, 0), 30_000), [running])
@@ -89,9 +90,19 @@ describe("the loads that are due", () => {
     assert.deepStrictEqual(record(written, [], 60_000), [])
   })
 
+  it("are those whose answers were counted during a move, even if nothing runs, each once", () => {
+    const written = new WrittenLoads()
+    const idle: EndpointLoad = { orgId, modelId, pod: "pod-a", running: 0, waiting: 0, answered: 3, failed: 1 }
+    assert.deepStrictEqual(record(written, [idle], 20_000), [idle])
+    assert.deepStrictEqual(record(written, [idle], 40_000), [])
+    assert.deepStrictEqual(record(written, [{ ...idle, failed: 2 }], 42_000), [{ ...idle, failed: 2 }])
+    assert.deepStrictEqual(record(written, [{ ...idle, answered: 0, failed: 0 }], 44_000), [{ ...idle, answered: 0, failed: 0 }])
+    assert.deepStrictEqual(record(written, [], 46_000), [])
+  })
+
   it("are at most 1,000, and the others follow", () => {
     const written = new WrittenLoads()
-    const many = Array.from({ length: 1_500 }, (_, index) => ({ orgId, modelId, pod: `pod-${index}`, running: 1, waiting: 0 }))
+    const many = Array.from({ length: 1_500 }, (_, index) => ({ orgId, modelId, pod: `pod-${index}`, running: 1, waiting: 0, ...uncounted }))
     assert.deepStrictEqual([record(written, many, 20_000).length, record(written, many, 22_000).length, record(written, many, 24_000).length], [1_000, 500, 0])
   })
 })

@@ -68,6 +68,60 @@ layer(layerStore, { excludeTestServices: true })("a model that moves to a new re
     })
   )
 
+  const load = Effect.fnUntraced(function* (orgId: OrgId, modelId: string, pod: string, answered: number, failed: number) {
+    const sql = yield* PgClient.PgClient
+    yield* sql`
+      INSERT INTO endpoint_loads (org_id, model_id, gateway_id, pod, running, waiting, answered, failed, at)
+      VALUES (${orgId}, ${modelId}, 'g', ${pod}, 0, 0, ${answered}, ${failed}, now())`
+  })
+
+  it.effect("returns to the earlier one once, with an audit event, and does not come back by itself", () =>
+    Effect.gen(function* () {
+      const [runs, sql] = [yield* Runs, yield* PgClient.PgClient]
+      const { earlier, modelId, name, next, orgId } = yield* moving("back", 3)
+      yield* load(orgId, modelId, "pod-a", 90, 1)
+      yield* load(orgId, modelId, "pod-c", 2, 8)
+      yield* load(orgId, modelId, "pod-of-nobody", 1, 1)
+      const answers = Option.getOrThrow(yield* runs.moveAnswers(next.id, orgId))
+      assert.strictEqual(answers.to, earlier.revisionId)
+      assert.sameDeepMembers(
+        [...answers.counters],
+        [
+          { key: "g pod-a", isEarlier: true, answered: 90, failed: 1 },
+          { key: "g pod-c", isEarlier: false, answered: 2, failed: 8 }
+        ]
+      )
+      assert.isTrue(Option.isNone(yield* runs.moveAnswers(earlier.id, orgId)))
+
+      assert.isFalse(yield* runs.moveBack({ id: earlier.id, orgId, to: next.revisionId, reason: "No." }))
+      assert.isTrue(yield* runs.moveBack({ id: next.id, orgId, to: earlier.revisionId, reason: "8 of 10 requests failed." }))
+      assert.isFalse(yield* runs.moveBack({ id: next.id, orgId, to: earlier.revisionId, reason: "Again." }))
+      yield* soon(Effect.map(podsOf(orgId, name), ({ revisionId }) => revisionId === earlier.revisionId))
+      const route = yield* podsOf(orgId, name)
+      assert.deepStrictEqual(
+        route.endpoints.map(({ pod, retiring }) => [pod, retiring?.revisionId]),
+        [
+          ["pod-a", undefined],
+          ["pod-b", undefined],
+          ["pod-c", next.revisionId]
+        ]
+      )
+      const [one, other] = [yield* observed(earlier.id), yield* observed(next.id)]
+      assert.deepStrictEqual([one.revision?.status, one.phase, one.earlier], ["active", "activated", 1])
+      assert.deepStrictEqual([other.revision?.status, other.phase, other.newer], ["superseded", "activated", ["pod-a", "pod-b"]])
+      const [audit] = yield* sql`SELECT actor_kind, action, before, after FROM audit_events WHERE org_id = ${orgId} ORDER BY created_at DESC, id DESC LIMIT 1`
+      assert.containSubset(audit, {
+        actor_kind: "system",
+        action: "activated",
+        before: { revision_id: next.revisionId },
+        after: { revision_id: earlier.revisionId, deployment_id: earlier.id, reason: "8 of 10 requests failed." }
+      })
+      // The model does not return to the revision that it left.
+      assert.isTrue(Option.isNone(yield* runs.moveAnswers(earlier.id, orgId)))
+      assert.isFalse(yield* runs.moveBack({ id: earlier.id, orgId, to: next.revisionId, reason: "No." }))
+    })
+  )
+
   const apart: ReadonlyArray<readonly [why: string, replicas: number, change: (revision: string) => string]> = [
     ["one-engine", 1, () => "updated_at = updated_at"],
     ["other-engine", 3, (id) => `runtime = CASE id WHEN '${id}' THEN 'vllm' ELSE runtime END`],

@@ -33,7 +33,7 @@ export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: numb
   const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
   const cluster = yield* startKwokCluster(gpus)
   yield* Effect.acquireRelease(
-    Effect.promise(() => startEngine(cluster.engineAddress, 8_000)),
+    Effect.promise(() => startEngine(cluster.engineAddress, 8_000, () => false)),
     (server) =>
       Effect.sync(() => {
         server.closeAllConnections()

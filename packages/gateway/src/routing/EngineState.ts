@@ -25,6 +25,9 @@ const failedAnswers = { ofSeveral: 3, ofOne: 6 }
 const firstEjection = 10_000
 const longestEjection = 120_000
 
+/** Failed requests of one organization that count on an engine of a public model: it must not make a new revision look worse alone. */
+const countedOfOne = 2
+
 /**
  * Slow start: requests that a new engine gets at once if a queue was waiting for it, and milliseconds until that number
  * doubles.
@@ -45,6 +48,11 @@ export class EngineState {
   streams = 0
   /** Requests under way by organization. Organizations without requests are absent. */
   readonly #held = new Map<string, number>()
+  /** Requests that it answered, and attempts that failed, since the model's serving revision changed. */
+  goodRequests = 0
+  failedRequests = 0
+  /** Those of the failed ones that count, by organization. */
+  readonly #countedFailures = new Map<string, number>()
   ejectedUntil = 0
   /** Whether the engine was ejected and has given no good answer since its ejection ended. */
   #isHalfOpen = false
@@ -152,8 +160,24 @@ export class EngineState {
     return this.#failures.length >= failuresAllowed
   }
 
+  /** Begins to count anew what it answers. */
+  resetAnswers() {
+    this.goodRequests = 0
+    this.failedRequests = 0
+    this.#countedFailures.clear()
+  }
+
+  /** Counts a failed attempt of a request. `isShared`: organizations that do not know each other share the engine. */
+  countFailure(orgId: string, isShared: boolean) {
+    const counted = this.#countedFailures.get(orgId) ?? 0
+    if (isShared && counted >= countedOfOne) return
+    if (isShared) this.#countedFailures.set(orgId, counted + 1)
+    this.failedRequests++
+  }
+
   /** Records a good answer. Returns true if it is the first one after an ejection. */
   answered(now: number): boolean {
+    this.goodRequests++
     this.#failedAnswers = 0
     if (!this.#isHalfOpen || this.isEjected(now)) return false
     this.readmit(now)

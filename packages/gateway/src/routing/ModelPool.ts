@@ -81,11 +81,18 @@ export class ModelPool {
     return { model: this.route.model, queued: this.queue.size, engines }
   }
 
-  /** The requests that run on each engine, and those that wait for any. */
+  /**
+   * The requests that run on each engine, and those that wait for any. While the model moves from one revision to
+   * another, also how many requests each engine answered since the move began.
+   */
   loads(): ReadonlyArray<EndpointLoad> {
     const { modelId, orgId } = this.route
-    const running = this.engines.map(({ endpoint, outstanding }) => ({ orgId, modelId, pod: endpoint.pod, running: outstanding, waiting: 0 }))
-    return [...running, { orgId, modelId, pod: "", running: 0, waiting: this.queue.size }]
+    const isMoving = this.engines.some(({ endpoint }) => endpoint.retiring !== undefined)
+    const running = this.engines.map(({ endpoint: { pod }, failedRequests, goodRequests, outstanding }) => {
+      const answers = isMoving ? { answered: goodRequests, failed: failedRequests } : { answered: 0, failed: 0 }
+      return { orgId, modelId, pod, running: outstanding, waiting: 0, ...answers }
+    })
+    return [...running, { orgId, modelId, pod: "", running: 0, waiting: this.queue.size, answered: 0, failed: 0 }]
   }
 
   /** Requests that one engine may process at once. */
@@ -169,6 +176,7 @@ export class ModelPool {
       const known = this.engines.find((engine) => isSameEngine(before, engine.endpoint, route, endpoint))
       if (known === undefined) return new EngineState(endpoint, now, this.queue.size > 0)
       known.endpoint = endpoint
+      if (before.revisionId !== route.revisionId) known.resetAnswers()
       return known
     })
     if (this.engines.length > 0 && this.coldSince !== null) {
@@ -229,6 +237,12 @@ export class ModelPool {
     if (engine.answered(this.#options.now()) && this.queue.size > 0) this.dispatch()
   }
 
+  /** Records that the connection of a request failed, like another failure. */
+  lose(engine: EngineState, orgId: OrgId) {
+    engine.countFailure(orgId, this.route.isPublic)
+    this.fail(engine)
+  }
+
   /** Records a failure. Ejects the engine if it failed too often and is not the last one. */
   fail(engine: EngineState) {
     const now = this.#options.now()
@@ -240,6 +254,7 @@ export class ModelPool {
    * answers failed and it is not the last one.
    */
   failAnswer(engine: EngineState, orgId: OrgId) {
+    engine.countFailure(orgId, this.route.isPublic)
     if (engine.failAnswer(orgId)) this.eject(engine)
   }
 

@@ -201,7 +201,7 @@ export class RoutedRequest {
       return true
     }
     if (why === "full") engine.markFull(this.#dependencies.now())
-    else pool.fail(engine)
+    else pool.lose(engine, this.#orgId)
     if (this.#isMoved) return false
     const next = pool.takeOther(engine, this.#route.revisionId, this.#streamed, this.#orgId)
     if (next === undefined) return false

@@ -32,6 +32,54 @@ describe("the load that a gateway reports", () => {
   })
 })
 
+describe("the answers that a gateway reports", () => {
+  const moving = (isPublic: boolean) => {
+    const { pool, world } = makePool(["a", "b"], 1)
+    const retiring = { revisionId: pool.route.revisionId, hfRevision: "e".repeat(40), engineVersion: "reference-0" }
+    const [first, second] = pool.route.endpoints
+    const answers = () => pool.loads().map(({ answered, failed, pod }) => [pod, answered, failed])
+    const move = () => {
+      if (first === undefined || second === undefined) return
+      world.route = { ...world.route, isPublic, revisionId: laterRevision, endpoints: [first, { ...second, retiring }] }
+      pool.refresh()
+    }
+    return { pool, answers, move }
+  }
+  const organizations = ["1", "2", "3"].map((digit) => Schema.decodeSync(OrgId)(`org_${digit.repeat(26)}`))
+
+  it("are those of each engine since a move to a new revision began, and none otherwise", () => {
+    const { answers, move, pool } = moving(false)
+    const [own] = organizations
+    if (own === undefined) return assert.fail("no organization")
+    for (const each of pool.engines) pool.answered(each)
+    assert.deepStrictEqual(answers(), [
+      ["a", 0, 0],
+      ["b", 0, 0],
+      ["", 0, 0]
+    ])
+    move()
+    for (const each of pool.engines) pool.answered(each)
+    const [engine] = pool.engines
+    if (engine === undefined) return assert.fail("no engine")
+    for (let time = 0; time < 3; time++) pool.lose(engine, own)
+    pool.failAnswer(engine, own)
+    assert.deepStrictEqual(answers(), [
+      ["a", 1, 4],
+      ["b", 1, 0],
+      ["", 0, 0]
+    ])
+  })
+
+  it("count few failures of one organization if others share the model, so that it cannot make a revision look worse", () => {
+    const { answers, move, pool } = moving(true)
+    move()
+    const [engine] = pool.engines
+    if (engine === undefined) return assert.fail("no engine")
+    for (const organization of organizations) for (let time = 0; time < 9; time++) pool.failAnswer(engine, organization)
+    assert.deepStrictEqual(answers()[0], ["a", 0, 6])
+  })
+})
+
 describe("a model's engines", () => {
   it("get their measured concurrency plus four, and further requests wait until one ends", () => {
     const { pool } = makePool(["a"], 2)

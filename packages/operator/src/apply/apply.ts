@@ -9,7 +9,7 @@ import type { ActionContext, Applied, Applying } from "./ActionContext.ts"
 import { ensureFetch, forgetWeights, noteWeights, removeFetch } from "./downloadActions.ts"
 import { ensureBudget, ensurePod, keepEngineLog, noteNodeFault, removeBudget, removePod } from "./engineActions.ts"
 import { ensureResource, recordWarning, removeResource } from "./resourceActions.ts"
-import { activate, enter, publish, recordEngineImage, release, setReplicas } from "./runActions.ts"
+import { activate, enter, moveBack, publish, recordEngineImage, release, setReplicas } from "./runActions.ts"
 
 /** Performs an action that changes neither the custom resource nor the run. */
 const unchanged = <E, R>(effect: Effect.Effect<unknown, E, R>) => Effect.map(effect, (): Partial<Applied> => ({}))
@@ -35,6 +35,7 @@ const perform = (context: ActionContext, action: Action) =>
     Activate: () => activate(context),
     RecordEvent: (warning) => unchanged(recordWarning(context, warning)),
     SetReplicas: (step) => setReplicas(context, step),
+    MoveBack: (move) => moveBack(context, move),
     Release: () => unchanged(release(context))
   })
 

@@ -4,7 +4,7 @@ import { Clock, Effect } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 import type { ActionContext, ActionOf } from "./ActionContext.ts"
 import { removeHubSecret } from "./downloadActions.ts"
-import { describeStep, recordStep } from "./scalingEvents.ts"
+import { describeStep, recordMoveBack, recordStep } from "./scalingEvents.ts"
 
 /** The run after such a transition, as Postgres now stores it; null if the transition has further effects. */
 const entered = (run: Run, { plan, reason, replaces, to }: ActionOf<"Enter">, at: number): Run | null => {
@@ -81,6 +81,16 @@ export const setReplicas = Effect.fnUntraced(function* ({ current, gathered: { r
     const message = describeStep(action)
     yield* Effect.logInfo(`${run.id}: ${message}`)
     if (current.resource !== null) yield* recordStep(current.resource, action, message)
+  }
+  return { run: null }
+})
+
+/** Makes the earlier revision the serving one again, and records why as an event. */
+export const moveBack = Effect.fnUntraced(function* ({ current, gathered: { run } }: ActionContext, { reason, to }: ActionOf<"MoveBack">) {
+  if (yield* (yield* Runs).moveBack({ id: run.id, orgId: run.orgId, to, reason })) {
+    yield* operatorMetrics.movesBack.update({}, 1)
+    yield* Effect.logWarning(`${run.id}: the model returns to the revision ${to}: ${reason}`)
+    if (current.resource !== null) yield* recordMoveBack(current.resource, to, reason)
   }
   return { run: null }
 })

@@ -22,7 +22,7 @@ interface EventContent {
   readonly name: string
   readonly type: "Normal" | "Warning"
   /** What the operator does, for machines. */
-  readonly action: "Deploy" | "Serve" | "Download" | "Create" | "Validate" | "Verify" | "Watch" | "Scale"
+  readonly action: "Deploy" | "Serve" | "Download" | "Create" | "Validate" | "Verify" | "Watch" | "Scale" | "MoveBack"
   readonly reason: string
   readonly message: string
   /** Unix milliseconds. */

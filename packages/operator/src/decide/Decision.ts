@@ -1,4 +1,4 @@
-import type { EngineCapacity, FailureCode, NamedFailure, Phase } from "@seatrial/domain"
+import type { EngineCapacity, FailureCode, NamedFailure, Phase, RevisionId } from "@seatrial/domain"
 import type { Endpoint, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
 import type { WorkKind } from "../observation/work.ts"
@@ -61,6 +61,8 @@ export type Action = Data.TaggedEnum<{
     readonly peak: number
     readonly capacity: EngineCapacity
   }
+  /** Makes an earlier revision of the model the serving one again. */
+  MoveBack: { readonly to: RevisionId; readonly reason: string }
   /** The cluster holds no objects of the run anymore. */
   Release: None
 }>

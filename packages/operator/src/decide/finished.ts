@@ -10,6 +10,7 @@ import { draining, removeOthers, removePods } from "./draining.ts"
 import { fleet, shownEngine } from "./fleet.ts"
 import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { isIdle } from "./idle.ts"
+import { movesBack } from "./movesBack.ts"
 import { retires, retiring } from "./retiring.ts"
 import { reuses } from "./reuse.ts"
 import { classGone, whyNotReady } from "./servingEngine.ts"
@@ -124,7 +125,7 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   if (run.phase !== "activated") return by("ended", ended(observation))
   if (run.modelDeleted) return by("modelDeleted", draining(observation, now, "The model was deleted."))
   if (run.revision?.status === "superseded" && retires(observation, now)) return by("superseded", retiring(observation, now))
-  if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "A newer revision replaced this one."))
+  if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "Another revision replaced this one."))
   if (run.revision?.status !== "active") return by("candidate", candidate(observation, now))
   if (run.modelDisabled) return by("modelDisabled", draining(observation, now, "The model is disabled; its weights stay."))
   if (run.replacedBy !== null) {
@@ -137,6 +138,8 @@ const rule = (observation: Observation, now: number): NamedDecision => {
     const publicMessage = `${unpaid.publicMessage} ${decision.message}`.trimEnd()
     return by("funds", { ...decision, message: `${unpaid.message} ${decision.message}`.trimEnd(), publicMessage })
   }
+  const back = movesBack(observation, now)
+  if (back !== null) return by("movesBack", back)
   return isIdle(observation, now)
     ? by("idle", draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine."))
     : by("serving", scaled(observation, now))

@@ -29,14 +29,18 @@ export const isGood = ({ alone }: Pick<Member, "alone">): boolean => hasPod(alon
 const endpointsAfter = ({ alone, decision }: DecidedMember): ReadonlyArray<Endpoint> =>
   decision.actions.findLast((action) => action._tag === "Publish")?.endpoints ?? alone.run.endpoints.map(({ pod, url }) => ({ pod, url }))
 
-/** Whether the engine serves and, by itself, would go on. One whose node does not respond may not. */
-const servesOn = (member: DecidedMember): boolean => isGood(member) && member.alone.pod?.nodeDownSince === null && endpointsAfter(member).length > 0
+/** Whether the engine serves and, by itself, would go on. */
+const stays = (member: DecidedMember): boolean => isGood(member) && endpointsAfter(member).length > 0
+
+/** The same, and its node responds. The requests of one whose node does not may be lost. */
+const servesOn = (member: DecidedMember): boolean => stays(member) && member.alone.pod?.nodeDownSince === null
 
 const desiredOf = ({ run }: Observation): number => run.replicas ?? 1
 
 /**
  * The engines that give their GPUs back: those above the wanted number, and the highest ones if queued runs need their
- * GPUs. As many engines as serve now, up to the wanted number, go on until others serve; for a queued run, one does.
+ * GPUs. As many engines as serve now, up to the wanted number, go on until others serve; for a queued run, one does. The
+ * last engine goes on even if its node does not respond.
  */
 const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>): ReadonlySet<number> => {
   const { yields } = observation.growth
@@ -47,7 +51,9 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   const good = members.filter(servesOn)
   const goodLeavers = leaving.filter(servesOn).toSorted((one, other) => one.ordinal - other.ordinal)
   const needed = Math.min(yields > 0 ? 1 : desiredOf(observation), good.length)
-  const reprieved = goodLeavers.slice(0, Math.max(0, needed - (good.length - goodLeavers.length)))
+  const goesOn = goodLeavers.slice(0, Math.max(0, needed - (good.length - goodLeavers.length)))
+  const isLast = goesOn.length === 0 && !members.some((member) => stays(member) && !leaving.includes(member))
+  const reprieved = isLast ? leaving.filter(stays).slice(0, 1) : goesOn
   return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
 }
 

@@ -10,7 +10,7 @@ import { hasPod } from "./Rule.ts"
 import { leastServing } from "./surge.ts"
 import { endpointOf, isUp } from "./traffic.ts"
 
-/** Whether the superseded revision leaves engine by engine, as engines of newer revisions get good. */
+/** Whether the superseded revision leaves engine by engine, as engines of the serving and of newer revisions get good. */
 export const retires = (observation: Observation, now: number): boolean => (observation.run.newer ?? null) !== null && !isUnpaid(observation, now)
 
 /**
@@ -29,12 +29,12 @@ const stayersOf = (observation: Observation): ReadonlyMap<number, Endpoint> => {
 }
 
 /** What the engines that leave do. */
-const leave = (alone: Observation, now: number): Decision => draining(alone, now, "A newer revision replaced this one.")
+const leave = (alone: Observation, now: number): Decision => draining(alone, now, "Another revision replaced this one.")
 
 /** The revision serves with fewer and fewer engines. None is started or replaced. */
 export const retiring = (observation: Observation, now: number): NamedDecision => {
   const stayers = stayersOf(observation)
-  const text = `Serves with ${stayers.size} ${stayers.size === 1 ? "engine" : "engines"} until the newer revision serves with enough.`
+  const text = `Serves with ${stayers.size} ${stayers.size === 1 ? "engine" : "engines"} until the serving revision has enough.`
   const members = enginesOf(observation).map(
     (member): DecidedMember => ({ ...member, decision: stayers.has(member.ordinal) ? wait(text, now + moveInterval) : leave(member.alone, now) })
   )

@@ -7,6 +7,7 @@ import type { Pool } from "./capacity/Pool.ts"
 import type { FutureTimes } from "./FutureTimes.ts"
 import type { MergedAnswers } from "./MergedAnswers.ts"
 import type { ModelLoads } from "./ModelLoads.ts"
+import type { KnownMove } from "./observeMove.ts"
 
 /** The node of a run's pod was first missing at that time, Unix milliseconds. */
 export interface MissingNode {
@@ -35,7 +36,10 @@ export interface GatherMemory {
   readonly withdrawnSince: Map<Run["id"], number>
   /** Since when engines above the first have no endpoint, by the names of their pods. After a restart draining takes longer at worst. */
   readonly idleEngines: Map<string, number>
+  /** Since when engines of new revisions are ready, by the names of their pods. After a restart a move takes longer at worst. */
+  readonly readySince: Map<string, number>
   readonly loads: ModelLoads
+  readonly moves: Map<Run["id"], KnownMove>
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers

@@ -25,6 +25,7 @@ import { keepSince } from "./keepSince.ts"
 import type { LeaderUptime } from "./LeaderUptime.ts"
 import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
 import { observeFunding, type UsedUpSince } from "./observeFunding.ts"
+import { observeMove } from "./observeMove.ts"
 import { observePlace } from "./observePlace.ts"
 import { observeRetiring } from "./observeRetiring.ts"
 import { observeTimes } from "./observeTimes.ts"
@@ -199,7 +200,8 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     firstReadings: times.firstReadings,
     leadingSince: uptime.since(now),
     released: memory.released.has(run.id),
-    load: memory.loads.of(run, now)
+    load: memory.loads.of(run, now),
+    move: yield* observeMove(memory, run, now)
   }
   return {
     run,

@@ -2,7 +2,7 @@ import type { KubeClient } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import type { HttpClient } from "effect/http"
-import { drainTime } from "../limits.ts"
+import { drainTime, provenTime } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { enginePodName } from "../resources/objectNames.ts"
@@ -11,21 +11,23 @@ import { keepSince } from "./keepSince.ts"
 import { readPod } from "./readEngine.ts"
 import { requestsOf } from "./readEngines.ts"
 
-/** The pods among these that accept requests, as far as their nodes report now. */
-const upOf = Effect.fnUntraced(function* (from: GatherFrom, names: ReadonlyArray<string>, now: number) {
-  const { cluster } = from
+/** The pods among these that have accepted requests for a while, as far as their nodes report now. */
+const provenOf = Effect.fnUntraced(function* (from: GatherFrom, names: ReadonlyArray<string>, now: number) {
+  const { cluster, memory } = from
   return yield* Effect.filter(
     names,
     Effect.fnUntraced(function* (name) {
       const watched = Option.getOrUndefined(yield* cluster.pods.get(name, cluster.namespace))
       const { pod } = yield* readPod(from, watched, name, now)
-      return pod?.ready === true && !pod.deleting && pod.lost === null && pod.nodeDownSince === null
+      const isUp = pod?.ready === true && !pod.deleting && pod.lost === null && pod.nodeDownSince === null
+      const since = keepSince(memory.readySince, name, isUp, now)
+      return since !== null && now - since >= provenTime
     })
   )
 })
 
 /**
- * For a revision that leaves engine by engine: the engines of newer revisions that serve, since when its first engine has
+ * For a revision that leaves engine by engine: the engines of newer revisions that have served for a while, since when its first engine has
  * no endpoint, and the requests of that one. Other revisions leave at once, and Postgres counts their requests.
  */
 export const observeRetiring = Effect.fnUntraced(function* (
@@ -42,5 +44,5 @@ export const observeRetiring = Effect.fnUntraced(function* (
   const isReady = pod?.ready === true
   const isAsked = isReady && withdrawnAt !== null && now >= withdrawnAt + drainTime
   const requests = isAsked ? yield* requestsOf(run, pod) : null
-  return { withdrawnAt, run: { ...run, newer: yield* upOf(from, reached, now), inFlight: isReady ? (requests ?? 1) : 0 } }
+  return { withdrawnAt, run: { ...run, newer: yield* provenOf(from, reached, now), inFlight: isReady ? (requests ?? 1) : 0 } }
 })

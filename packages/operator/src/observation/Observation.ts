@@ -4,6 +4,7 @@ import type { PodClass } from "../resources/PodClass.ts"
 import type { Growth, ObservedEngine } from "./ObservedEngine.ts"
 import type { ObservedFetch } from "./ObservedFetch.ts"
 import type { ObservedLoad } from "./ObservedLoad.ts"
+import type { ObservedMove } from "./ObservedMove.ts"
 import type { ObservedBoot, ObservedPod } from "./ObservedPod.ts"
 import type { Refusal } from "./Refusal.ts"
 import type { WorkState } from "./work.ts"
@@ -43,6 +44,8 @@ export interface Observation {
   readonly growth: Growth
   /** The load of the model; null if the autoscaler does not set its number of engines, or if no gateway reports it. */
   readonly load: ObservedLoad | null
+  /** Null or absent if the model does not move to the run's revision, or cannot return. */
+  readonly move?: ObservedMove | null
   /** Null if there is nothing to compare a restarted engine with. */
   readonly boot: ObservedBoot | null
   /**

@@ -24,7 +24,7 @@ export interface AppliedDecision {
 }
 
 /** Actions that change a run's row. */
-const moving: ReadonlySet<Action["_tag"]> = new Set(["Enter", "Activate", "Publish", "RecordEngineImage", "SetReplicas"])
+const moving: ReadonlySet<Action["_tag"]> = new Set(["Enter", "Activate", "Publish", "RecordEngineImage", "SetReplicas", "MoveBack"])
 
 /** Remembers the refusal since its first time, or that nothing is refused any more. */
 const rememberRefusal = ({ refusals }: RunMemory, { now, run }: DecidedRun, refused: RefusedAction | null): Refusal | null => {

@@ -1,4 +1,4 @@
-import { DeploymentId, FailureCode, HostClass, type RepositoryFacts, type RevisionId } from "@seatrial/domain"
+import { DeploymentId, FailureCode, HostClass, type RepositoryFacts, RevisionId } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { PlanState, type Run, RunState } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
@@ -167,6 +167,9 @@ const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "
 /** The load of a model whose number of engines the autoscaler sets. */
 const Load = Struct({ changedAt: Finite, since: Finite, samples: List(Struct({ at: Finite, requests: Int })) })
 
+const Counts = Struct({ answered: Finite, failed: Finite })
+const Move = Struct({ to: RevisionId, own: Counts, earlier: Counts, evidence: Finite, progressAt: Finite })
+
 /** The capacity of a host class, as the run sees it. */
 const capacity = { freeSlots: Int, ahead: Int, requestedEngines: Int, classGpus: Int, shortage: NullOr(Text), nodeGpus: Int, freeGpus: Int, setAside: Flag }
 
@@ -188,6 +191,7 @@ const RecordedObservation = recordAll(
     engines: List(Engine).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
     growth: Growth.pipe(Schema.withDecodingDefaultKey(Effect.succeed(noGrowth))),
     load: NullOr(Load).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
+    move: NullOr(Move).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
     boot: NullOr(Boot),
     merged: Literals(["none", "wanted", "answered"]),
     blockedSince: NullOr(Finite),

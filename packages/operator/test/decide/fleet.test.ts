@@ -156,6 +156,11 @@ describe("the engines of a serving model", () => {
       assert.deepStrictEqual(acts(withdrawn, drainTime), ["RemovePod 0", "RemovePod 1"])
     })
 
+  it("keep the last endpoint in traffic if the number is lowered, even if its node does not respond", () => {
+    const silent = engine(2, { pod: { ...podOf(2), nodeDownSince: 0 } })
+    assert.notInclude(acts({ ...fleetOf(1, [silent], [2]), pod: null }), "Publish ")
+  })
+
   it("are decided as before if there is one", () => {
     const one = fleetOf(1, [], [0])
     assert.deepStrictEqual(decide(one, 0), decide({ ...one, run: { ...one.run, replicas: 1 } }, 0))

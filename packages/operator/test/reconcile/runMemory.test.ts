@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing"
 import { Action, act, by } from "../../src/decide/Decision.ts"
 import { watchCluster } from "../../src/gather/Cluster.ts"
 import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
+import { noComparison } from "../../src/observation/comparison.ts"
 import type { Reconciler } from "../../src/pass/Reconciler.ts"
 import { forgetting, makeRunMemory, type RunMemory } from "../../src/RunMemory.ts"
 import { reconcile } from "../../src/reconcile.ts"
@@ -41,6 +42,8 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   refusals: ({ refusals }, id) => refusals.set(id, { kind: "pod", object: "Pod/p", reason: "Forbidden", message: "", since: 0 }),
   missingNodes: ({ missingNodes }, id) => missingNodes.set(enginePodName(id, 1), { uid, since: 0 }),
   withdrawnSince: ({ withdrawnSince }, id) => withdrawnSince.set(id, 0),
+  moves: ({ moves }, id) => moves.set(id, { to: revision.id, counters: new Map(), comparison: noComparison, serving: 1, progressAt: 0 }),
+  readySince: ({ readySince }, id) => readySince.set(enginePodName(id, 1), 0),
   idleEngines: ({ idleEngines }, id) => idleEngines.set(enginePodName(id, 1), 0),
   futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),
   bootVerdicts: ({ bootVerdicts }, id) => bootVerdicts.set(enginePodName(id), { outcome: "same", message: "", failures: 0, at: 0, boot: `${uid} 0` }),

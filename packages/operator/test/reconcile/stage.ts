@@ -258,6 +258,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate(`scale to ${replicas}`)
         return row !== undefined
       }),
+    moveAnswers: () => Effect.succeedNone,
+    moveBack: () => Effect.succeed(false),
     recordEngines: (modelId, _, engines) =>
       Effect.sync(() => {
         for (const row of rows.values()) if (row.modelId === modelId) rows.set(row.id, { ...row, engines })

@@ -9,6 +9,12 @@ export interface EndpointLoad {
   readonly pod: string
   readonly running: number
   readonly waiting: number
+  /**
+   * While the model moves from one revision to another: the requests that the engine answered since the move began, and
+   * the attempts that failed. Otherwise 0.
+   */
+  readonly answered: number
+  readonly failed: number
 }
 
 /** A load that does not change is written again after this time, unless it is zero. */
@@ -23,6 +29,9 @@ const deleteIntervalMillis = 30_000
 
 const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
 const intArray = (values: ReadonlyArray<number>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.int4))
+const sumArray = (values: ReadonlyArray<number>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.float8))
+
+const counted = ["running", "waiting", "answered", "failed"] as const
 
 /** The loads that were written last, and those that must be written now. */
 export class WrittenLoads {
@@ -31,11 +40,14 @@ export class WrittenLoads {
   /** Changed loads, and those whose last write is old, oldest first. A load that is not in `loads` is zero. */
   due(loads: ReadonlyArray<EndpointLoad>, now: number): ReadonlyArray<EndpointLoad> {
     const current = new Map(loads.map((load) => [`${load.modelId} ${load.pod}`, load]))
-    const gone = [...this.#written].flatMap(([key, { at: _, ...load }]) => (current.has(key) ? [] : { ...load, running: 0, waiting: 0 }))
+    const gone = [...this.#written].flatMap(([key, { at: _, ...load }]) =>
+      current.has(key) ? [] : { ...load, running: 0, waiting: 0, answered: 0, failed: 0 }
+    )
     return [...loads, ...gone]
       .map((load) => ({ load, last: this.#written.get(`${load.modelId} ${load.pod}`) }))
-      .filter(({ last, load: { running, waiting } }) => {
-        const isSame = running === (last?.running ?? 0) && waiting === (last?.waiting ?? 0)
+      .filter(({ last, load }) => {
+        const { running, waiting } = load
+        const isSame = counted.every((name) => load[name] === (last?.[name] ?? 0))
         return !isSame || (running + waiting > 0 && now - (last?.at ?? 0) >= heartbeatMillis)
       })
       .toSorted((one, other) => (one.last?.at ?? 0) - (other.last?.at ?? 0))
@@ -46,18 +58,20 @@ export class WrittenLoads {
   record(loads: ReadonlyArray<EndpointLoad>, now: number) {
     for (const load of loads) {
       const key = `${load.modelId} ${load.pod}`
-      if (load.running + load.waiting === 0) this.#written.delete(key)
+      if (counted.every((name) => load[name] === 0)) this.#written.delete(key)
       else this.#written.set(key, { ...load, at: now })
     }
   }
 }
 
 const write = (sql: PgClient.PgClient, gatewayId: string, loads: ReadonlyArray<EndpointLoad>) => sql`
-  INSERT INTO endpoint_loads AS l (org_id, model_id, gateway_id, pod, running, waiting, at)
-  SELECT org_id, model_id, ${gatewayId}, pod, running, waiting, now() FROM unnest(
+  INSERT INTO endpoint_loads AS l (org_id, model_id, gateway_id, pod, running, waiting, answered, failed, at)
+  SELECT org_id, model_id, ${gatewayId}, pod, running, waiting, answered, failed, now() FROM unnest(
     ${textArray(loads.map(({ orgId }) => orgId))}, ${textArray(loads.map(({ modelId }) => modelId))}, ${textArray(loads.map(({ pod }) => pod))},
-    ${intArray(loads.map(({ running }) => running))}, ${intArray(loads.map(({ waiting }) => waiting))}) AS input (org_id, model_id, pod, running, waiting)
-  ON CONFLICT (model_id, gateway_id, pod) DO UPDATE SET running = excluded.running, waiting = excluded.waiting, at = excluded.at`
+    ${intArray(loads.map(({ running }) => running))}, ${intArray(loads.map(({ waiting }) => waiting))},
+    ${sumArray(loads.map(({ answered }) => answered))}, ${sumArray(loads.map(({ failed }) => failed))}) AS input (org_id, model_id, pod, running, waiting, answered, failed)
+  ON CONFLICT (model_id, gateway_id, pod) DO UPDATE
+    SET running = excluded.running, waiting = excluded.waiting, answered = excluded.answered, failed = excluded.failed, at = excluded.at`
 
 /** Deletes loads that no gateway writes any more: zeros, and loads of gateways that died. */
 const deleteOld = (sql: PgClient.PgClient) => sql`

@@ -72,7 +72,7 @@ const supersede = (sql: PgClient.PgClient, { at, orgId, run }: Activation) => sq
 
 const verifyRevision = (sql: PgClient.PgClient, { at, orgId, run }: Activation, checks: CheckReport) => sql`
   UPDATE revisions SET status = CASE WHEN ${run.serve} THEN 'active' ELSE status END,
-    verification = coalesce(verification, ${sql.json(verificationOf(checks))}), verified_at = coalesce(verified_at, ${at}), updated_at = ${at}
+    verification = coalesce(verification, ${sql.json(verificationOf(checks))}), verified_at = coalesce(verified_at, ${at}), left_at = NULL, updated_at = ${at}
   WHERE org_id = ${orgId} AND id = ${run.revisionId}`
 
 /** A published model keeps its rates: they are copied from the previous revision, because a draft has none. */
