@@ -25,9 +25,6 @@ const failedAnswers = { ofSeveral: 3, ofOne: 6 }
 const firstEjection = 10_000
 const longestEjection = 120_000
 
-/** Failed requests of one organization that count on an engine of a public model: it must not make a new revision look worse alone. */
-const countedOfOne = 2
-
 /**
  * Slow start: requests that a new engine gets at once if a queue was waiting for it, and milliseconds until that number
  * doubles.
@@ -51,8 +48,8 @@ export class EngineState {
   /** Requests that it answered, and attempts that failed, since the model's serving revision changed. */
   goodRequests = 0
   failedRequests = 0
-  /** Those of the failed ones that count, by organization. */
-  readonly #countedFailures = new Map<string, number>()
+  /** The organization of the last failed attempt; null if none failed. */
+  #lastFailedFor: string | null = null
   ejectedUntil = 0
   /** Whether the engine was ejected and has given no good answer since its ejection ended. */
   #isHalfOpen = false
@@ -160,19 +157,21 @@ export class EngineState {
     return this.#failures.length >= failuresAllowed
   }
 
-  /** Begins to count anew what it answers. */
+  /** Sets the counts of answers and failures to zero. */
   resetAnswers() {
     this.goodRequests = 0
     this.failedRequests = 0
-    this.#countedFailures.clear()
+    this.#lastFailedFor = null
   }
 
-  /** Counts a failed attempt of a request. `isShared`: organizations that do not know each other share the engine. */
+  /**
+   * Counts a failed attempt of a request. If organizations share the engine, it counts only after a failure of another
+   * one, so that an organization whose requests make engines fail cannot make a new revision look worse alone.
+   */
   countFailure(orgId: string, isShared: boolean) {
-    const counted = this.#countedFailures.get(orgId) ?? 0
-    if (isShared && counted >= countedOfOne) return
-    if (isShared) this.#countedFailures.set(orgId, counted + 1)
-    this.failedRequests++
+    const isOfSeveral = this.#lastFailedFor !== null && this.#lastFailedFor !== orgId
+    this.#lastFailedFor = orgId
+    if (!isShared || isOfSeveral) this.failedRequests++
   }
 
   /** Records a good answer. Returns true if it is the first one after an ejection. */

@@ -138,7 +138,7 @@ const rule = (observation: Observation, now: number): NamedDecision => {
     const publicMessage = `${unpaid.publicMessage} ${decision.message}`.trimEnd()
     return by("funds", { ...decision, message: `${unpaid.message} ${decision.message}`.trimEnd(), publicMessage })
   }
-  const back = movesBack(observation, now)
+  const back = movesBack(observation)
   if (back !== null) return by("movesBack", back)
   return isIdle(observation, now)
     ? by("idle", draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine."))

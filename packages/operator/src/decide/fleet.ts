@@ -51,9 +51,9 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   const good = members.filter(servesOn)
   const goodLeavers = leaving.filter(servesOn).toSorted((one, other) => one.ordinal - other.ordinal)
   const needed = Math.min(yields > 0 ? 1 : desiredOf(observation), good.length)
-  const goesOn = goodLeavers.slice(0, Math.max(0, needed - (good.length - goodLeavers.length)))
-  const isLast = goesOn.length === 0 && !members.some((member) => stays(member) && !leaving.includes(member))
-  const reprieved = isLast ? leaving.filter(stays).slice(0, 1) : goesOn
+  const reprieved = goodLeavers.slice(0, Math.max(0, needed - (good.length - goodLeavers.length)))
+  const hasOther = reprieved.length > 0 || members.some((member) => stays(member) && !leaving.includes(member))
+  if (!hasOther) reprieved.push(...leaving.filter(stays).slice(0, 1))
   return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
 }
 

@@ -1,30 +1,24 @@
 import { evidenceToMoveBack } from "../limits.ts"
-import { enginesOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { ObservedMove } from "../observation/ObservedMove.ts"
+import type { AnswerCounts, ObservedMove } from "../observation/ObservedMove.ts"
 import { Action, act, type Decision } from "./Decision.ts"
-import { isGood } from "./fleet.ts"
 
-const shareOf = ({ answered, failed }: { readonly answered: number; readonly failed: number }): string => `${failed} of ${answered + failed}`
+const shareOf = ({ answered, failed }: AnswerCounts): string => `${failed} of ${answered + failed}`
 
-/** How long no further engine of the new revision may become ready while one has its node: two starts. */
+/** How long engines may start without one becoming ready: two starts, milliseconds. */
 const patience = ({ podClass }: Observation): number => 2 * (podClass?.bootDeadlineSeconds ?? Number.POSITIVE_INFINITY) * 1_000
 
-/** Whether an engine of the new revision has its node but does not serve, for so long that it will not. */
-const isStuck = (observation: Observation, progressAt: number, now: number): boolean =>
-  now - progressAt >= patience(observation) && enginesOf(observation).some((member) => member.alone.pod?.scheduled === true && !isGood(member))
-
-/** Why the model returns to its earlier revision, which still answers; null if it does not. */
-const reasonOf = (observation: Observation, move: ObservedMove, now: number): string | null => {
-  if (move.evidence >= evidenceToMoveBack)
-    return `${shareOf(move.own)} requests failed on the engines of the new revision, and ${shareOf(move.earlier)} on those of the earlier one.`
-  if (!isStuck(observation, move.progressAt, now)) return null
-  return `No further engine of the new revision became ready for ${Math.round((now - move.progressAt) / 60_000)} minutes.`
+/** Why the model returns to its earlier revision; null if it does not. */
+const reasonOf = (observation: Observation, { earlier, evidence, own, startingMillis }: ObservedMove): string | null => {
+  if (evidence >= evidenceToMoveBack)
+    return `${shareOf(own)} requests failed on the engines of the new revision, and ${shareOf(earlier)} on those of the earlier one.`
+  if (startingMillis < patience(observation)) return null
+  return `Engines of the new revision started for ${Math.round(startingMillis / 60_000)} minutes, and none became ready.`
 }
 
-/** The model returns to its earlier revision if the new one fails more requests, or if its engines do not start. */
-export const movesBack = (observation: Observation, now: number): Decision | null => {
+/** The model returns to its earlier revision, which still answers, if the new one fails more requests, or if its engines do not start. */
+export const movesBack = (observation: Observation): Decision | null => {
   const { move = null } = observation
-  const reason = move === null ? null : reasonOf(observation, move, now)
+  const reason = move === null ? null : reasonOf(observation, move)
   return move === null || reason === null ? null : act(`The model returns to its earlier revision. ${reason}`, Action.MoveBack({ to: move.to, reason }))
 }

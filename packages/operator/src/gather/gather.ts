@@ -201,7 +201,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     leadingSince: uptime.since(now),
     released: memory.released.has(run.id),
     load: memory.loads.of(run, now),
-    move: yield* observeMove(memory, run, now)
+    move: yield* observeMove(memory, run, pods, now)
   }
   return {
     run,

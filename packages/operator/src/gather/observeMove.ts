@@ -1,41 +1,46 @@
 import { type MoveAnswers, type Run, Runs } from "@seatrial/store"
 import { Effect, Option } from "effect"
+import { moveInterval } from "../limits.ts"
 import { addInterval, type Comparison, evidenceOf, noComparison } from "../observation/comparison.ts"
-import type { AnswerCounts, ObservedMove } from "../observation/ObservedMove.ts"
+import { type AnswerCounts, addAnswers, noAnswers, type ObservedMove } from "../observation/ObservedMove.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { GatherMemory } from "./GatherMemory.ts"
-
-type Counters = ReadonlyMap<string, AnswerCounts>
 
 /** What the operator remembers of a move. After a restart it reads all counters as one interval. */
 export interface KnownMove {
   readonly to: ObservedMove["to"]
   /** The last state of each counter. */
-  readonly counters: Counters
+  readonly counters: ReadonlyMap<string, AnswerCounts>
   readonly comparison: Comparison
-  /** Engines of the new revision that a gateway had reached, at most, and since when. */
+  /** The most engines of the new revision that gateways had reached. */
   readonly serving: number
-  readonly progressAt: number
+  /** The time of the last look. */
+  readonly at: number
+  readonly startingMillis: number
 }
 
-const none: AnswerCounts = { answered: 0, failed: 0 }
-const add = (one: AnswerCounts, other: AnswerCounts): AnswerCounts => ({ answered: one.answered + other.answered, failed: one.failed + other.failed })
+/** One look counts as this long at most, milliseconds: nobody knows what happened in a longer pause. */
+const longestLook = 10 * moveInterval
 
 /** What a counter grew by. */
-const growth = (now: AnswerCounts, before: AnswerCounts = none): AnswerCounts => ({
+const growth = (now: AnswerCounts, before: AnswerCounts = noAnswers): AnswerCounts => ({
   answered: Math.max(0, now.answered - before.answered),
   failed: Math.max(0, now.failed - before.failed)
 })
 
 const compared = ({ comparison, counters: known }: Pick<KnownMove, "comparison" | "counters">, { counters }: MoveAnswers): Comparison => {
   const grownBy = (isEarlier: boolean) =>
-    counters.filter((counter) => counter.isEarlier === isEarlier).reduce((all, counter) => add(all, growth(counter, known.get(counter.key))), none)
+    counters.filter((counter) => counter.isEarlier === isEarlier).reduce((all, counter) => addAnswers(all, growth(counter, known.get(counter.key))), noAnswers)
   return addInterval(comparison, grownBy(false), grownBy(true))
 }
+
+const isStarting = (pod: ObservedPod | null): boolean => pod?.scheduled === true && !pod.ready && !pod.deleting
 
 /** The move to the run's revision, if the model can return from it; null if there is none. */
 export const observeMove = Effect.fnUntraced(function* (
   { moves }: Pick<GatherMemory, "moves">,
   run: Run,
+  pods: ReadonlyArray<ObservedPod | null>,
   now: number
 ): Effect.fn.Return<ObservedMove | null, never, Runs> {
   const isMoving = (run.earlier ?? 0) > 0 && run.engineRun === run.id && run.phase === "activated"
@@ -46,17 +51,18 @@ export const observeMove = Effect.fnUntraced(function* (
   }
   const { counters, to } = answers
   const last = moves.get(run.id)
-  const known = last?.to === to ? last : { counters: new Map(), comparison: noComparison, serving: 0, progressAt: now }
+  const known = last?.to === to ? last : { counters: new Map(), comparison: noComparison, serving: 0, at: now, startingMillis: 0 }
   const serving = run.endpoints.filter(({ reachable }) => reachable).length
-  const hasProgress = serving > known.serving
+  const passed = pods.some(isStarting) ? Math.min(longestLook, Math.max(0, now - known.at)) : 0
   const next: KnownMove = {
     to,
     counters: new Map([...known.counters, ...counters.map(({ answered, failed, key }) => [key, { answered, failed }] as const)]),
     comparison: compared(known, answers),
     serving: Math.max(serving, known.serving),
-    progressAt: hasProgress ? now : Math.min(now, known.progressAt)
+    at: now,
+    startingMillis: serving > known.serving ? 0 : known.startingMillis + passed
   }
   moves.set(run.id, next)
-  const { comparison, progressAt } = next
-  return { to, own: comparison.own, earlier: comparison.earlier, evidence: evidenceOf(comparison), progressAt }
+  const { comparison, startingMillis } = next
+  return { to, own: comparison.own, earlier: comparison.earlier, evidence: evidenceOf(comparison), startingMillis }
 })

@@ -7,6 +7,13 @@ export interface AnswerCounts {
   readonly failed: number
 }
 
+export const noAnswers: AnswerCounts = { answered: 0, failed: 0 }
+
+export const addAnswers = (one: AnswerCounts, other: AnswerCounts): AnswerCounts => ({
+  answered: one.answered + other.answered,
+  failed: one.failed + other.failed
+})
+
 /** A move of the model to the run's revision, from which it may return to the earlier one. */
 export interface ObservedMove {
   /** The earlier revision, which still answers requests. */
@@ -16,6 +23,9 @@ export interface ObservedMove {
   readonly earlier: AnswerCounts
   /** How much likelier the failures are if the run's revision fails more often: a power of ten. See `comparison.ts`. */
   readonly evidence: number
-  /** Since when no further engine of the run's revision serves, Unix milliseconds. */
-  readonly progressAt: number
+  /**
+   * For how long engines of the run's revision had a node without becoming ready, since the last one became ready,
+   * milliseconds. Waiting for GPUs does not count.
+   */
+  readonly startingMillis: number
 }

@@ -1,4 +1,4 @@
-import type { AnswerCounts } from "./ObservedMove.ts"
+import { type AnswerCounts, addAnswers, noAnswers } from "./ObservedMove.ts"
 
 /** How many times as often the new revision may fail, each as likely as the others before anything is counted. */
 const ratios = [2, 5, 20, 100] as const
@@ -10,10 +10,8 @@ export interface Comparison {
   readonly logs: ReadonlyArray<number>
 }
 
-const none: AnswerCounts = { answered: 0, failed: 0 }
-export const noComparison: Comparison = { own: none, earlier: none, logs: ratios.map(() => 0) }
+export const noComparison: Comparison = { own: noAnswers, earlier: noAnswers, logs: ratios.map(() => 0) }
 
-const sum = (one: AnswerCounts, other: AnswerCounts): AnswerCounts => ({ answered: one.answered + other.answered, failed: one.failed + other.failed })
 const total = ({ answered, failed }: AnswerCounts): number => answered + failed
 
 /**
@@ -31,7 +29,7 @@ export const addInterval = (before: Comparison, own: AnswerCounts, earlier: Answ
     const share = Math.log((ours + theirs) / (ratio * ours + theirs))
     return own.failed + earlier.failed === 0 ? log : log + own.failed * (Math.log(ratio) + share) + earlier.failed * share
   })
-  return { own: sum(before.own, own), earlier: sum(before.earlier, earlier), logs }
+  return { own: addAnswers(before.own, own), earlier: addAnswers(before.earlier, earlier), logs }
 }
 
 /** The evidence that the new revision fails more often: the mean of the likelihood ratios, as a power of ten with two decimals. */

@@ -168,7 +168,7 @@ const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "
 const Load = Struct({ changedAt: Finite, since: Finite, samples: List(Struct({ at: Finite, requests: Int })) })
 
 const Counts = Struct({ answered: Finite, failed: Finite })
-const Move = Struct({ to: RevisionId, own: Counts, earlier: Counts, evidence: Finite, progressAt: Finite })
+const Move = Struct({ to: RevisionId, own: Counts, earlier: Counts, evidence: Finite, startingMillis: Finite })
 
 /** The capacity of a host class, as the run sees it. */
 const capacity = { freeSlots: Int, ahead: Int, requestedEngines: Int, classGpus: Int, shortage: NullOr(Text), nodeGpus: Int, freeGpus: Int, setAside: Flag }

@@ -3,20 +3,25 @@ import type { MoveAnswers } from "@seatrial/store"
 import { Runs } from "@seatrial/store"
 import { Effect, Layer, Option } from "effect"
 import { type KnownMove, observeMove } from "../../src/gather/observeMove.ts"
-import { revision, run } from "../observations.ts"
+import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
+import { pod, revision, run } from "../observations.ts"
 
 const moving = { ...run, phase: "activated" as const, earlier: 1, engineRun: run.id }
 const counter = (key: string, isEarlier: boolean, answered: number, failed: number) => ({ key, isEarlier, answered, failed })
 
-/** The observed move after each report of the gateways, at 1, 2, ... */
-const observe = (reports: ReadonlyArray<MoveAnswers["counters"] | null>, serving: ReadonlyArray<number> = []) => {
+/** The observed move after each report of the gateways, a second apart. */
+const observe = (
+  reports: ReadonlyArray<MoveAnswers["counters"] | null>,
+  serving: ReadonlyArray<number> = [],
+  pods: ReadonlyArray<Partial<ObservedPod>> = []
+) => {
   const memory = { moves: new Map<typeof run.id, KnownMove>() }
   let report: Option.Option<MoveAnswers> = Option.none()
   const runs = Layer.mock(Runs)({ moveAnswers: () => Effect.sync(() => report) })
   return Effect.forEach(reports, (counters, index) => {
     report = counters === null ? Option.none() : Option.some({ to: revision.id, counters })
     const endpoints = Array.from({ length: serving[index] ?? 1 }, (_, engine) => ({ url: `http://127.0.0.${engine}:1`, pod: `pod-${engine}`, reachable: true }))
-    return observeMove(memory, { ...moving, endpoints }, index + 1)
+    return observeMove(memory, { ...moving, endpoints }, [{ ...pod, ...pods[index] }], 1_000 * (index + 1))
   }).pipe(Effect.provide(runs))
 }
 
@@ -53,13 +58,31 @@ describe("the requests that both revisions answer during a move", () => {
     })
   )
 
-  it.effect("are forgotten when the move is over, and each further engine is progress", () =>
+  it.effect("are forgotten when the move is over", () =>
     Effect.gen(function* () {
       const counters = (answered: number) => [counter("g new", false, answered, 0)]
-      const looks = yield* observe([counters(1), counters(2), counters(3), null, counters(9)], [1, 2, 1, 1, 1])
+      const looks = yield* observe([counters(1), counters(2), null, counters(9)])
       assert.deepStrictEqual(
-        looks.map((look) => look && [look.own.answered, look.progressAt]),
-        [[1, 1], [2, 2], [3, 2], null, [9, 5]]
+        looks.map((look) => look?.own.answered ?? null),
+        [1, 2, null, 9]
+      )
+    })
+  )
+})
+
+describe("the time that engines of a new revision need to start", () => {
+  it.effect("counts while one has its node, over its replacements, until one more serves", () =>
+    Effect.gen(function* () {
+      const [starts, waits, leaves, serves] = [{ ready: false }, { ready: false, scheduled: false }, { ready: false, deleting: true }, { ready: true }]
+      const pods = [serves, starts, starts, waits, leaves, starts, starts, starts]
+      const looks = yield* observe(
+        pods.map(() => []),
+        [1, 1, 1, 1, 1, 1, 2, 1],
+        pods
+      )
+      assert.deepStrictEqual(
+        looks.map((look) => look?.startingMillis),
+        [0, 1_000, 2_000, 2_000, 2_000, 3_000, 0, 1_000]
       )
     })
   )

@@ -42,7 +42,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   refusals: ({ refusals }, id) => refusals.set(id, { kind: "pod", object: "Pod/p", reason: "Forbidden", message: "", since: 0 }),
   missingNodes: ({ missingNodes }, id) => missingNodes.set(enginePodName(id, 1), { uid, since: 0 }),
   withdrawnSince: ({ withdrawnSince }, id) => withdrawnSince.set(id, 0),
-  moves: ({ moves }, id) => moves.set(id, { to: revision.id, counters: new Map(), comparison: noComparison, serving: 1, progressAt: 0 }),
+  moves: ({ moves }, id) => moves.set(id, { to: revision.id, counters: new Map(), comparison: noComparison, serving: 1, at: 0, startingMillis: 0 }),
   readySince: ({ readySince }, id) => readySince.set(enginePodName(id, 1), 0),
   idleEngines: ({ idleEngines }, id) => idleEngines.set(enginePodName(id, 1), 0),
   futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),
