@@ -8,6 +8,7 @@ import {
   derivePreview,
   divisionProblem,
   type EngineContract,
+  type Estimate,
   estimateFit,
   type FitInput,
   type HostClass,
@@ -173,10 +174,12 @@ describe("the fit of any model", () => {
     classes.every((host) => {
       const [wide, narrow] = [estimateFit(inputOf(sizes, host)), estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8" })]
       if (!("fit" in wide) || sizes.kinds.includes("state")) return true
-      if (!("fit" in narrow) || narrow.fit.max_context < wide.fit.max_context) return false
+      if (!("fit" in narrow)) return false
+      // If only the smaller cache fits the smallest pool, its figures are those of that pool, and the others those of the largest.
+      const hasSamePool = (other: Estimate) => other.fit.kv_cache_bytes === wide.fit.kv_cache_bytes
+      if (hasSamePool(narrow) && narrow.fit.max_context < wide.fit.max_context) return false
       const same = estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8", maxContext: wide.fit.max_context })
-      // If only the smaller cache fits for certain, its sequences are those of the smallest pool, and the others those of the largest.
-      return "fit" in same && (same.fit.verdict !== wide.fit.verdict || same.fit.concurrent_sequences >= wide.fit.concurrent_sequences)
+      return "fit" in same && (!hasSamePool(same) || same.fit.concurrent_sequences >= wide.fit.concurrent_sequences)
     })
   )
 
