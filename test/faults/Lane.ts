@@ -192,6 +192,8 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     kubelet,
     line,
     lives: () => lives,
+    /** Takes a line of the operator's log. */
+    say,
     /** The operator's last log lines. */
     operatorLines: () => operatorLines.join("\n"),
     /** A failure with the operator's last log lines before the reason, because only the end of a long output may be visible. */
@@ -211,14 +213,14 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         Schema.Array(Table),
         "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
       )
-      const leaks: Array<string> = []
+      const stored: Array<string> = []
       for (const { name } of tables) {
         const holds = secrets.map((secret) => `row::text LIKE '%${secret}%'`).join(" OR ")
         const rows = yield* select(sql, Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
-        if (rows.length > 0) leaks.push(`the table ${name}`)
+        if (rows.length > 0) stored.push(`the table ${name}`)
       }
       return [
-        ...leaks,
+        ...stored,
         ...leaks,
         ...program
           .output()

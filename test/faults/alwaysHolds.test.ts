@@ -42,5 +42,7 @@ it.live("each violated invariant is reported", () =>
     assert.isTrue(yield* holds(), "after all")
     assert.isFalse(yield* holds({ ...lane, stranger: lane.caller }), "another organization sees a run")
     assert.isFalse(yield* holds(lane, [{ id: "req_never" }]), "an answer has no record")
+    lane.say("INFO asked: What does a sea trial show?")
+    assert.isFalse(yield* holds(), "the operator logs a prompt")
   }).pipe(Effect.scoped)
 )
