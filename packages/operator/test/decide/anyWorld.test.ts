@@ -12,6 +12,9 @@ import { anyObservation } from "./anyObservation.ts"
 import { brokenInvariants } from "./invariants.ts"
 import { random } from "./world.ts"
 
+/** Random worlds of each property. */
+const runs = Number(process.env.SEATRIAL_WORLDS ?? 200)
+
 /** Texts of the observation that a decision must not contain. */
 const wrongs = (observation: Observation, now: number): ReadonlyArray<string> => {
   const decision = decide(observation, now)
@@ -207,7 +210,7 @@ describe("for any observation", () => {
         assert.strictEqual(wrongs(observation, now).join(), "")
       }
     },
-    { arbitrary: { runs: 500 } }
+    { arbitrary: { runs } }
   )
 
   for (const [what, spoil] of Object.entries(mutations)) {
@@ -255,6 +258,6 @@ describe("for any observation", () => {
       if (wanted) assert.deepStrictEqual([observation.pod?.ready, observation.run.endpoints.length], [true, waits ? 0 : 1])
       else assert.deepStrictEqual([observation.run.endpoints, observation.fetch._tag], [[], "Absent"])
     },
-    { arbitrary: { runs: 500 } }
+    { arbitrary: { runs } }
   )
 })

@@ -3,6 +3,9 @@ import { isFinished, workingPhases } from "@seatrial/domain"
 import { Schema } from "effect"
 import { random, World } from "./world.ts"
 
+/** Random worlds of each property. */
+const runs = Number(process.env.SEATRIAL_WORLDS ?? 200)
+
 /** A world with random events in any order for a while, including crashes in the middle of passes. */
 const storm = (seed: number, steps: number): World => {
   const draw = random(seed)
@@ -53,7 +56,7 @@ describe("in random worlds", () => {
     "phases go forward, each once except for requeues, and a serving revision is never deleted or withdrawn",
     [Schema.Int],
     ([seed]) => assert.deepStrictEqual(storm(seed, 150).violations, []),
-    { arbitrary: { runs: 500 } }
+    { arbitrary: { runs } }
   )
 
   it.prop(
@@ -73,7 +76,7 @@ describe("in random worlds", () => {
         else assert.strictEqual(state.budget, "intact")
       }
     },
-    { arbitrary: { runs: 500 } }
+    { arbitrary: { runs } }
   )
 
   it("without faults a run passes every phase that has something to do, in order", () => {
@@ -140,7 +143,7 @@ describe("in random worlds", () => {
       settle(world)
       assert.deepStrictEqual([world.next.run.phase, world.violations], ["activated", []])
     },
-    { arbitrary: { runs: 500 } }
+    { arbitrary: { runs } }
   )
 
   for (const phase of workingPhases.filter((each) => each !== "waiting" && each !== "queued")) {

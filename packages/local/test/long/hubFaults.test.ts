@@ -3,8 +3,8 @@ import { Effect, Option, Redacted } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"
 import { makeRepository } from "../../src/hub/SampleRepository.ts"
-import { manyShards } from "./manyShards.ts"
-import { withHub } from "./withHub.ts"
+import { manyShards } from "../hub/manyShards.ts"
+import { withHub } from "../hub/withHub.ts"
 
 const sharded = manyShards({ shards: 2, layers: 3, experts: 2 })
 const { "generation_config.json": _, "preprocessor_config.json": __, "processor_config.json": ___, ...files } = sharded.files
