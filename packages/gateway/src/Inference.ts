@@ -1,5 +1,5 @@
 import type { RequestId } from "@seatrial/domain"
-import { Metering } from "@seatrial/store"
+import { Metering, makeOutageLog } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { makeAskEngine } from "./askEngine.ts"
 import { makeBeginWork } from "./beginWork.ts"
@@ -10,12 +10,19 @@ import { failed } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
 import { Running } from "./Running.ts"
 import { makeRecordOutcome } from "./recordOutcome.ts"
-import { faultOf } from "./refusals.ts"
+import { faultOf, unavailable } from "./refusals.ts"
 import { LargeBodies } from "./vocabulary/LargeBodies.ts"
 import type { Admitted } from "./Work.ts"
 
-const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
-  Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
+/** Logs why a request fails, and gives its error. An outage of Postgres is not logged for each request. */
+const makeLogFault = () => {
+  const logOutage = makeOutageLog("requests fail because queries to Postgres fail")
+  return (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) => {
+    const fault = faultOf(Cause.squash(cause))
+    const log = fault === unavailable ? logOutage(cause) : Effect.annotateLogs(Effect.logError(message, cause), "request_id", id)
+    return Effect.as(log, fault)
+  }
+}
 
 /**
  * Sends an admitted request to an engine and its answer to the caller. The record is committed to Postgres before the
@@ -34,6 +41,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const { ask, abortedOutcome } = makeAskEngine(config, engine, yield* LargeBodies)
       const beginWork = makeBeginWork(config, metering, observer, running)
       const record = makeRecordOutcome(metering)
+      const logged = makeLogFault()
 
       // Defined once: V8 gives the generators of each function their own shape, and a new shape costs many times more
       // than the work.

@@ -1,5 +1,5 @@
 import type { OrgId, RequestId } from "@seatrial/domain"
-import { Metering } from "@seatrial/store"
+import { Metering, makeOutageLog } from "@seatrial/store"
 import { Effect, type Scope } from "effect"
 import type { Progress } from "./Progress.ts"
 
@@ -24,9 +24,8 @@ export class Running {
         discard: true
       })
     )
-    const untilWritten: Effect.Effect<void> = Effect.catchCause(checkpoint, (cause) =>
-      Effect.logWarning("checkpoints could not be written", cause).pipe(Effect.delay("1 second"), Effect.andThen(untilWritten))
-    )
+    const log = makeOutageLog("checkpoints could not be written")
+    const untilWritten: Effect.Effect<void> = Effect.catchCause(checkpoint, (cause) => log(cause).pipe(Effect.delay("1 second"), Effect.andThen(untilWritten)))
     yield* untilWritten.pipe(Effect.delay("5 seconds"), Effect.forever, Effect.forkScoped)
     return running
   })

@@ -1,4 +1,4 @@
-import { Metering } from "@seatrial/store"
+import { Metering, makeOutageLog } from "@seatrial/store"
 import { Effect, Layer, Schedule } from "effect"
 
 /** Ends the records of requests whose gateway died. */
@@ -9,7 +9,7 @@ export const layerSweeper = Layer.effectDiscard(
       Effect.tap((ended) =>
         ended === 0 ? Effect.void : Effect.logWarning("requests of a crashed gateway were ended").pipe(Effect.annotateLogs("requests", ended))
       ),
-      Effect.catchCause((cause) => Effect.logWarning("requests of crashed gateways could not be searched for", cause)),
+      Effect.catchCause(makeOutageLog("requests of crashed gateways could not be searched for")),
       Effect.repeat(Schedule.spaced("5 seconds")),
       Effect.forkScoped
     )

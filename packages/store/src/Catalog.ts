@@ -8,6 +8,7 @@ import { listen } from "./listen.ts"
 import type { ModelNotFound } from "./models/administeredModel.ts"
 import { readLoad } from "./models/readLoad.ts"
 import { readScalingState } from "./models/scalingState.ts"
+import { makeOutageLog } from "./outageLog.ts"
 import { readableRows } from "./readableRows.ts"
 import { callableBy } from "./routes/callableBy.ts"
 
@@ -108,7 +109,7 @@ const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Servi
     Stream.buffer({ capacity: 1, strategy: "sliding" })
   )
   const read = find(across, across`m.visibility = 'public'`).pipe(
-    Effect.tapError((error) => Effect.logWarning(`Could not read the catalog; using the previous one (${error.message})`)),
+    Effect.tapCause(makeOutageLog("Could not read the catalog; using the previous one")),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.orDie,
     Effect.withSpan("Catalog.published")

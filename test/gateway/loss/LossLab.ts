@@ -49,6 +49,8 @@ export interface LabGateway {
   readonly resident: () => number
   /** How often it began to keep records on its disk. */
   readonly timesSpooled: () => number
+  /** How many lines it has logged. */
+  readonly lines: () => number
 }
 
 const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<string, string>>) =>
@@ -58,6 +60,7 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
       let address: string | null = null
       let isOver = false
       let spooled = 0
+      let logged = 0
       const start = () => {
         if (isOver) return
         const current = spawn(process.execPath, [program], {
@@ -90,6 +93,7 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
             const found = /gateway listens on (127\.0\.0\.1:\d+)/.exec(line)?.[1]
             if (found !== undefined && !current.killed) address = `http://${found}`
             if (line.includes("they are spooled until it does")) spooled++
+            logged++
           }
         })
         current.once("exit", () => {
@@ -107,7 +111,7 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
         kill()
       }
       const resident = () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child?.pid}/status`, "utf8"))?.[1]) * 1_024
-      return { address: () => address, kill, resident, timesSpooled: () => spooled, close }
+      return { address: () => address, kill, resident, timesSpooled: () => spooled, lines: () => logged, close }
     }),
     ({ close }) => Effect.sync(close)
   )

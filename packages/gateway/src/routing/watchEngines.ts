@@ -1,6 +1,6 @@
 import type { EngineWire, ModelId } from "@seatrial/domain"
 import { engineWire } from "@seatrial/engines"
-import type { PlacedEngine, Route } from "@seatrial/store"
+import { makeOutageLog, type PlacedEngine, type Route } from "@seatrial/store"
 import { Clock, Effect, Schedule, type Scope } from "effect"
 import type { EngineClient } from "../EngineClient.ts"
 import { readWhole } from "../readWhole.ts"
@@ -44,11 +44,7 @@ const makeGet = (engine: EngineClient["Service"]) => (url: string, path: "/metri
   }).pipe(Effect.orElseSucceed(() => null))
 
 const repeat = (what: Effect.Effect<void>, pause: number) =>
-  what.pipe(
-    Effect.catchCause((cause) => Effect.logWarning("engines could not be polled", cause)),
-    Effect.repeat(Schedule.spaced(pause)),
-    Effect.forkScoped
-  )
+  what.pipe(Effect.catchCause(makeOutageLog("engines could not be polled")), Effect.repeat(Schedule.spaced(pause)), Effect.forkScoped)
 
 /** Looks up whether a pool without ready engines has a placed or a failing engine. */
 const makeCheckPlacement = ({ now, placedEngine }: Watched) =>

@@ -1,5 +1,6 @@
 import { Clock, Effect, Queue, Schedule, type Scope } from "effect"
 import type { Caller } from "../ApiKeys.ts"
+import { makeOutageLog } from "../outageLog.ts"
 
 /** The secret that a caller authenticated with. */
 interface Credential {
@@ -31,6 +32,7 @@ export class AdmittedCallers {
   readonly #watchers = new Map<Caller, Set<() => void>>()
   readonly #changed: Queue.Queue<string | null>
   readonly #options: AdmittedCallersOptions
+  readonly #log = makeOutageLog("Could not look up the API key of running requests; retrying")
 
   private constructor(changed: Queue.Queue<string | null>, options: AdmittedCallersOptions) {
     this.#changed = changed
@@ -98,7 +100,7 @@ export class AdmittedCallers {
 
   #recheck(sha256: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => this.#options.findExpiry(sha256, now)).pipe(
-      Effect.tapCause((cause) => Effect.logWarning("Could not look up the API key of running requests; retrying", cause)),
+      Effect.tapCause(this.#log),
       Effect.sandbox,
       Effect.retry(Schedule.spaced("1 second")),
       Effect.orDie,

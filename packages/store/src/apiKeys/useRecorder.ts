@@ -1,6 +1,7 @@
 import { type PgClient, PgTypes } from "@effect/sql-pg"
 import type { KeyId, OrgId } from "@seatrial/domain"
 import { Effect, Queue, Result } from "effect"
+import { makeOutageLog } from "../outageLog.ts"
 
 interface KeyUse {
   readonly id: KeyId
@@ -23,11 +24,7 @@ export const makeUseRecorder = Effect.fnUntraced(function* (sql: PgClient.PgClie
       UPDATE api_keys k SET last_used_at = u.at
       FROM unnest(${text(uses.map(({ orgId }) => orgId))}::text[], ${text(uses.map(({ id }) => id))}::text[], ${times}::timestamptz[]) AS u (org_id, id, at)
       WHERE k.org_id = u.org_id AND k.id = u.id AND (k.last_used_at IS NULL OR k.last_used_at <= u.at - make_interval(secs => ${intervalMillis / 1_000}))`
-  }).pipe(
-    Effect.catchCause((cause) => Effect.logWarning("Could not record the use of API keys", cause)),
-    Effect.forever,
-    Effect.forkScoped
-  )
+  }).pipe(Effect.catchCause(makeOutageLog("Could not record the use of API keys")), Effect.forever, Effect.forkScoped)
   return (use: KeyUse): void => {
     Queue.offerUnsafe(used, use)
   }

@@ -1,6 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, PubSub, Schedule, Semaphore, Stream } from "effect"
 import { listen } from "../listen.ts"
+import { makeOutageLog } from "../outageLog.ts"
 import type { AbsentNames } from "./AbsentNames.ts"
 import { makeReadSnapshot, type Snapshot } from "./readSnapshot.ts"
 
@@ -30,6 +31,7 @@ const shareReads = <E>(reload: Effect.Effect<void, E>, turn: Semaphore.Semaphore
 /** Keeps a copy of all routes current by notifications. `snapshots` emits each copy. */
 export const keepSnapshot = Effect.fnUntraced(function* (sql: PgClient.PgClient, absent: AbsentNames) {
   const read = makeReadSnapshot(sql)
+  const log = makeOutageLog("Could not read the routes; using the previous ones")
   const copy = { current: yield* Effect.orDie(read) }
   const snapshots = yield* PubSub.sliding<Snapshot>({ capacity: 1, replay: 1 })
   yield* PubSub.publish(snapshots, copy.current)
@@ -47,11 +49,7 @@ export const keepSnapshot = Effect.fnUntraced(function* (sql: PgClient.PgClient,
     Stream.runForEach(() =>
       turn
         .withPermits(1)(reload)
-        .pipe(
-          Effect.tapError((error) => Effect.logWarning(`Could not read the routes; using the previous ones (${error.message})`)),
-          Effect.retry(Schedule.spaced("500 millis")),
-          Effect.orDie
-        )
+        .pipe(Effect.tapCause(log), Effect.retry(Schedule.spaced("500 millis")), Effect.orDie)
     ),
     Effect.forkScoped
   )

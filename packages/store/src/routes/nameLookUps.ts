@@ -1,7 +1,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import type { OrgId } from "@seatrial/domain"
-import { Deferred, Effect, PartitionedSemaphore } from "effect"
+import { Cause, Deferred, Effect, PartitionedSemaphore } from "effect"
 import type { SqlError } from "effect/sql"
+import { makeOutageLog } from "../outageLog.ts"
 import type { AbsentNames } from "./AbsentNames.ts"
 import { callableBy } from "./callableBy.ts"
 
@@ -40,6 +41,7 @@ export interface NameLookUps {
  */
 export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, query, reload }: NameLookUps) {
   const scope = yield* Effect.scope
+  const log = makeOutageLog("Could not read the routes; using the previous ones")
   const turns = yield* PartitionedSemaphore.make<OrgId>({ permits: maxQueries })
   const pending = new Map<string, { readonly generation: number; readonly done: Deferred.Deferred<void> }>()
 
@@ -60,7 +62,7 @@ export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, qu
       const entry = { generation: absent.generation, done: Deferred.makeUnsafe<void>() }
       pending.set(name, entry)
       const settled = lookUp(orgId, model).pipe(
-        Effect.catch((error) => Effect.logWarning(`Could not read the routes; using the previous ones (${error.message})`)),
+        Effect.catch((error) => log(Cause.fail(error))),
         Effect.onExit((exit) => {
           if (pending.get(name) === entry) pending.delete(name)
           return Deferred.done(entry.done, exit)

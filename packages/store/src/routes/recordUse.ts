@@ -1,5 +1,6 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
+import { makeOutageLog } from "../outageLog.ts"
 import type { Route } from "../Routes.ts"
 
 /**
@@ -18,6 +19,7 @@ const maxRevisions = 10_000
  */
 export const recordUse = (sql: PgClient.PgClient): ((route: Route, woken?: boolean) => Effect.Effect<void>) => {
   const recordedAt = new Map<string, number>()
+  const log = makeOutageLog("Could not record the use of a revision")
   return Effect.fnUntraced(function* ({ endpoints, mayIdle, orgId, revisionId }, woken = false) {
     if (!mayIdle) return
     const now = yield* Clock.currentTimeMillis
@@ -44,7 +46,7 @@ export const recordUse = (sql: PgClient.PgClient): ((route: Route, woken?: boole
     yield* Effect.catchCause(write, (cause) =>
       Effect.andThen(
         Effect.sync(() => recordedAt.delete(revisionId)),
-        Effect.logWarning("Could not record the use of a revision", cause)
+        log(cause)
       )
     )
   })

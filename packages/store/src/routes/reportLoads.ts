@@ -1,6 +1,7 @@
 import { type PgClient, PgTypes } from "@effect/sql-pg"
 import type { ModelId, OrgId } from "@seatrial/domain"
 import { Clock, Effect, Result, Schedule } from "effect"
+import { makeOutageLog } from "../outageLog.ts"
 
 /** The requests of one gateway that run on an engine, or that wait for any engine of the model (an empty `pod`). */
 export interface EndpointLoad {
@@ -99,7 +100,7 @@ export const reportLoads = Effect.fnUntraced(function* (
     yield* deleteOld(sql)
   })
   yield* report.pipe(
-    Effect.catchCause((cause) => Effect.logWarning("Could not report the load of the engines", cause)),
+    Effect.catchCause(makeOutageLog("Could not report the load of the engines")),
     Effect.repeat(Schedule.spaced(options.intervalMillis)),
     Effect.forkScoped
   )

@@ -1,11 +1,14 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Latch, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
+import { makeOutageLog } from "../outageLog.ts"
 import { SpendNotice } from "./statements.ts"
 import { ProcessUnannouncedCosts } from "./UnannouncedCosts.ts"
 
 /** Minimum interval between two announcements. */
 const interval = "100 millis"
+/** Pause after an announcement that failed. */
+const retryPause = "2 seconds"
 
 /** Maximum number of sums whose announced version is remembered. */
 const maxSums = 50_000
@@ -30,6 +33,7 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
   let changed = new Map<string, bigint>()
   const versions = new Map<string, bigint>()
   const hasChanged = Latch.makeUnsafe()
+  const log = makeOutageLog("Could not announce changed sums")
   const findSums = SqlSchema.findAll({
     Request: Schema.Array(Schema.String),
     Result: ChangedSum,
@@ -65,7 +69,7 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
         return Effect.catchCause(announce(costs), (cause) => {
           for (const [orgId, micros] of costs) add(orgId, micros)
           hasChanged.openUnsafe()
-          return Effect.logWarning("Could not announce changed sums", cause)
+          return Effect.andThen(log(cause), Effect.sleep(retryPause))
         })
       })
     ),

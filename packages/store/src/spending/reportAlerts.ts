@@ -1,6 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Queue } from "effect"
 import { storeMetrics } from "../metrics.ts"
+import { makeOutageLog } from "../outageLog.ts"
 import type { Allowance } from "./Account.ts"
 
 /** Percentages of an allowance that are reported when they are reached. */
@@ -27,6 +28,7 @@ const maxAlerts = 10_000
  */
 export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const known = new Set<string>()
+  const log = makeOutageLog("Could not record a spending alert")
   const alerts = yield* Queue.dropping<Alert>(1_024)
   const write = Effect.fnUntraced(function* ({ allowance: { kind, limit, of, period, spent }, keyId, orgId, percent }: Alert) {
     const written = yield* sql`
@@ -51,7 +53,7 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
       Effect.catchCause(write(alert), (cause) => {
         // The next request that reaches the percentage repeats the attempt.
         known.delete(alert.name)
-        return Effect.logError("Could not record a spending alert", cause)
+        return log(cause)
       })
     ),
     Effect.forever,
