@@ -43,9 +43,7 @@ interface LastRecord {
   readonly begunAt: number
   readonly observation: Members
   readonly facts: RecordedFacts | null
-  readonly rule: string
-  /** The decision as JSON, without its times and its message. */
-  readonly decided: string
+  readonly decision: NamedDecision
 }
 
 /** The longest time that a series lasts, milliseconds, and its most records. */
@@ -116,19 +114,21 @@ const makeLastRecords = () => {
 const isActing = ({ decision, observation }: DecidedPass): boolean =>
   decision.actions.length > 0 || decision.work !== engineOf(observation, decision.ordinal ?? 0).work.running
 
+/** A decision as JSON, without its times and its message. */
+const decidedIn = ({ actions, rule, work }: NamedDecision): string => JSON.stringify([rule, actions, work])
+
 /** `startedAt`: when this operator took over, Unix milliseconds. Its series are counted from there, after those of its predecessors. */
 const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, startedAt: number) => {
   let begunSeries = startedAt
   return (pass: DecidedPass): void => {
     const { decision, now, observation, run } = pass
     const before = last.get(run.id)
-    if (!isActing(pass) && (before === undefined || before.rule === decision.rule)) return
+    if (!isActing(pass) && (before === undefined || before.decision.rule === decision.rule)) return
     const facts = factsOf(observation.run, before?.facts ?? null)
     const record = toRecord(observation, facts)
-    const decided = JSON.stringify([decision.rule, decision.actions, decision.work])
     const continued = before !== undefined && now - before.begunAt < maxSeriesMillis && before.seq + 1 < maxSeriesLength ? before : null
     const delta = continued === null ? null : deltaOf(continued.observation, record)
-    if (delta !== null && isEmptyDelta(delta) && before?.decided === decided) return
+    if (delta !== null && isEmptyDelta(delta) && before !== undefined && decidedIn(before.decision) === decidedIn(decision)) return
     const place = continued === null ? { series: ++begunSeries, seq: 0, begunAt: now } : { ...continued, seq: continued.seq + 1 }
     const { begunAt, seq, series } = place
     const isQueued = queue.offer({
@@ -142,7 +142,7 @@ const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, star
       decision: JSON.stringify(decision)
     })
     // After a record that was dropped, the next one has the whole observation. A released run is hardly ever decided about.
-    if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: record, facts, rule: decision.rule, decided })
+    if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: record, facts, decision })
     else last.delete(run.id)
   }
 }
