@@ -36,6 +36,7 @@ const seconds: ReadonlyMap<string, number> = new Map([
   ["test/faults/twoOperators.test.ts", 85],
   ["test/faults/fleetRollOuts.test.ts", 60],
   ["test/faults/revert.test.ts", 45],
+  ["test/faults/fleetFaults.test.ts", 40],
   ["test/gateway/loss/loss.test.ts", 75],
   ["test/gateway/conformance.test.ts", 60],
   ["test/attacks/costlyBodies.test.ts", 52],

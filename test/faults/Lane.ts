@@ -94,6 +94,8 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   const sql = yield* Layer.build(layerAdmin.pipe(Layer.provideMerge([PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }), Ids.layer])))
 
   const deaths = makeDeaths()
+  /** When each engine was verified, by its address: Unix milliseconds. */
+  const verified = new Map<string, number>()
   const layerConfig = ConfigProvider.layer(
     ConfigProvider.fromUnknown({
       DATABASE_URL: line.url,
@@ -140,7 +142,15 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     if (operatorLines.length > 60) operatorLines.shift()
   }
   const logger = Logger.make(({ logLevel, message }) => say(`${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`))
-  const alive = Effect.provide(Effect.scoped(control(operatorSettings, standInTrial)), services).pipe(
+  const alive = Effect.provide(
+    Effect.scoped(
+      control(
+        operatorSettings,
+        standInTrial((url) => verified.set(url, verified.get(url) ?? Date.now()))
+      )
+    ),
+    services
+  ).pipe(
     Effect.sandbox,
     Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the operator starts again", Cause.pretty(cause)))),
     Effect.retry(Schedule.spaced("200 millis")),
@@ -204,6 +214,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         Cause.pretty(cause)
       ].join("\n"),
     deaths,
+    verified,
     /** Runs a command of administration. */
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),
     /** Log lines and tables of Postgres that contain prompts or secrets. */

@@ -1,5 +1,5 @@
 import { DeploymentId } from "@seatrial/domain"
-import { PodDisruptionBudget } from "@seatrial/kube"
+import { Pod, PodDisruptionBudget } from "@seatrial/kube"
 import { ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Schema } from "effect"
 import { objectsOfRuns, patiently } from "../e2e/cluster.ts"
@@ -12,28 +12,38 @@ const Hold = Schema.Struct({ pod_uid: Schema.String, deployment_id: Schema.Strin
 const holds = "SELECT pod_uid, deployment_id, released_at IS NOT NULL AS released FROM gpu_holds ORDER BY pod_uid"
 
 /**
- * Waits for the expected end of a lane: only the engine of `run` exists (null: none), gateways know it, it has its disruption
- * budget and an open GPU hold, no other object of a run remains, and every engine pod that had GPUs is counted once.
+ * Waits for the expected end of a lane: only the engines of `run` exist (null: none), gateways know them, they have their
+ * disruption budget and an open GPU hold each, no other object of a run remains, and every engine pod that had GPUs is
+ * counted once.
  */
-export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | null) {
+export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | null, engines = 1) {
   const { kube } = lane
   const one = (what: string) => (run === null ? "" : what)
-  yield* eventually("the cluster holds the engine that serves and nothing else", objectsOfRuns(kube), (objects) => objects.join() === one(`Pod ${run}`))
+  const each = (what: string) => one(Array.from({ length: engines }, () => what).join())
+  yield* eventually("the cluster holds the engines that serve and nothing else", objectsOfRuns(kube), (objects) => objects.join() === each(`Pod ${run}`))
   yield* eventually("gateways know that engine and no other", lane.published, (runs) => runs.join() === one(`${run}`))
   const budgets = Effect.map(patiently(kube.list(PodDisruptionBudget, { namespace })), (found) => found.map(({ metadata }) => metadata.name))
   yield* eventually("it alone is kept from being evicted", budgets, (names) => names.join() === one(run === null ? "" : objectName(decodeId(run))))
-  const counted = Effect.map(lane.select(Schema.Array(Hold), holds), (found) => {
-    const uids = new Set(found.map(({ pod_uid }) => pod_uid))
+  const counted = Effect.gen(function* () {
+    const rows = yield* lane.select(Schema.Array(Hold), holds)
+    const pods = yield* patiently(kube.list(Pod, { namespace }))
+    const uids = new Set(rows.map(({ pod_uid }) => pod_uid))
+    const open = rows.filter(({ released }) => !released)
     return {
-      open: found.filter(({ released }) => !released).map(({ deployment_id }) => deployment_id),
+      runs: open.map(({ deployment_id }) => deployment_id),
+      held: open.map(({ pod_uid }) => pod_uid).join(),
+      placed: pods
+        .map(({ metadata }) => metadata.uid)
+        .sort()
+        .join(),
       uncounted: [...lane.kubelet.placed].filter((uid) => !uids.has(uid)),
-      countedTwice: found.length - uids.size
+      countedTwice: rows.length - uids.size
     }
   })
   yield* eventually(
     "GPUs are counted once for each engine that had them",
     counted,
-    ({ countedTwice, open, uncounted }) => open.join() === one(`${run}`) && uncounted.length === 0 && countedTwice === 0
+    ({ countedTwice, held, placed, runs, uncounted }) => runs.join() === each(`${run}`) && held === placed && uncounted.length === 0 && countedTwice === 0
   )
 })
 

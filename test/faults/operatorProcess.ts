@@ -13,7 +13,7 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
 )
 
 // The operator program with a stand-in for the trial.
-Operator.layerWith(() => standInTrial).pipe(
+Operator.layerWith(() => standInTrial(() => {})).pipe(
   Layer.provide([layerStore, Hub.layer, layerKubeClient({ kubeconfig: Config.String("KUBECONFIG") })]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,

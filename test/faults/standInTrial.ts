@@ -3,22 +3,32 @@ import { Runs } from "@seatrial/store"
 import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Effect, Schedule } from "effect"
 import { keepVerdict } from "../../packages/operator/src/gather/BootVerdicts.ts"
+import { simulatedProduct } from "../cluster/simulatedHostClass.ts"
 
 const namespace = "seatrial"
+
+/** Answers from the lane's own GPUs: each later start of an engine is compared with them. */
+const comparable = { ...checks, fingerprint_card: `${simulatedProduct} x1` }
 
 const untilRecorded = <A>(write: Effect.Effect<A>) =>
   Effect.sandbox(write).pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.catch(Effect.failCause), Effect.asVoid)
 
-/** Reads the repository as usual. Only records the trial as passed, because no stand-in engine could pass it. */
-export const standInTrial: StartWork = (gathered, seen, kind) => {
-  if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
-  const { id, orgId } = gathered.run
-  return Effect.gen(function* () {
-    const runs = yield* Runs
-    yield* Effect.sleep("10 millis")
-    if (kind === "boot" && seen.pod !== null) return keepVerdict(gathered.bootVerdicts, seen.pod, { outcome: "same", message: "", at: 0 })
-    if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, checks))
-    else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured, capacityRow))
-    else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark, speedRow))
-  })
-}
+/**
+ * Reads the repository as usual. Only records the trial as passed, because no stand-in engine could pass it. `verified` is
+ * called with the address of each engine that passed its trial, or whose start was compared.
+ */
+export const standInTrial =
+  (verified: (url: string) => void): StartWork =>
+  (gathered, seen, kind) => {
+    if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
+    const { id, orgId } = gathered.run
+    return Effect.gen(function* () {
+      const runs = yield* Runs
+      yield* Effect.sleep("10 millis")
+      if ((kind === "boot" || kind === "benchmarking") && seen.pod?.url != null) verified(seen.pod.url)
+      if (kind === "boot" && seen.pod !== null) return keepVerdict(gathered.bootVerdicts, seen.pod, { outcome: "same", message: "", at: 0 })
+      if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, comparable))
+      else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured, capacityRow))
+      else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark, speedRow))
+    })
+  }

@@ -1,0 +1,61 @@
+import { assert } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { keepAsking } from "../e2e/keepAsking.ts"
+import { alwaysHolds } from "./alwaysHolds.ts"
+import { settled } from "./expectedEnd.ts"
+import { openLane } from "./Lane.ts"
+import { serveFirst } from "./serveFirst.ts"
+import { watchRoutes } from "./watchRoutes.ts"
+
+/** Holds of pods of one name that overlap: an engine's GPUs were counted twice. Times of placements in Kubernetes are whole seconds. */
+const twice = `
+  SELECT one.pod, one.pod_uid, other.pod_uid FROM gpu_holds one JOIN gpu_holds other USING (pod)
+  WHERE one.pod_uid <> other.pod_uid AND one.placed_at <= other.placed_at
+    AND coalesce(one.released_at, 'infinity') > other.placed_at + interval '1 second'`
+
+/** A scaled model on a new lane. Clients send requests to it continuously. */
+export const openFleet = Effect.gen(function* () {
+  const lane = yield* openLane
+  const { model, modelId, run } = yield* serveFirst(lane)
+  const everyRouteVerified = yield* watchRoutes(lane)
+  const stop = yield* keepAsking(lane.caller, model, "150 millis")
+
+  /** Sets the number of engines. Ends when as many have traffic, and nothing else is left. */
+  const scale = Effect.fnUntraced(function* (replicas: number) {
+    const { status, text } = yield* lane.caller.call("PUT", `/v1/models/${modelId}/scaling`, { replicas })
+    assert.strictEqual(status, 200, text)
+    yield* eventually(`${replicas} engines have traffic`, lane.enginesOf(run), (count) => count === replicas)
+    yield* settled(lane, run, replicas)
+  })
+  return {
+    lane,
+    run,
+    model,
+    scale,
+    /** The least number of engines with traffic during an effect. */
+    fewestDuring: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.gen(function* () {
+        let fewest = yield* lane.enginesOf(run)
+        const watch = Effect.forever(
+          Effect.andThen(
+            Effect.tap(lane.enginesOf(run), (count) => Effect.sync(() => (fewest = Math.min(fewest, count)))),
+            Effect.sleep("50 millis")
+          )
+        )
+        yield* Effect.raceFirst(effect, watch)
+        return fewest
+      }),
+    /** Ends the clients: none got an error, each engine with traffic was verified, and GPUs were counted once. */
+    end: Effect.fnUntraced(function* (engines: number) {
+      yield* settled(lane, run, engines)
+      const answers = yield* stop
+      assert.isAbove(answers.length, 0)
+      assert.isAtLeast(yield* everyRouteVerified, engines)
+      assert.deepStrictEqual(yield* lane.select(Schema.Array(Schema.Unknown), twice), [])
+      yield* alwaysHolds(lane, [run], answers)
+      return answers.length
+    })
+  }
+})
+export type Fleet = Effect.Success<typeof openFleet>
