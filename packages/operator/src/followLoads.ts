@@ -1,5 +1,5 @@
 import type { DeploymentId } from "@seatrial/domain"
-import type { Runs } from "@seatrial/store"
+import { makeOutageLog, type Runs } from "@seatrial/store"
 import { Clock, Effect, Schedule } from "effect"
 import type { ModelLoads } from "./gather/ModelLoads.ts"
 
@@ -19,7 +19,4 @@ export const followLoads = ({ enqueueRun, loads, modelLoads }: LoadContext) =>
   Effect.gen(function* () {
     const reported = yield* modelLoads
     yield* Effect.forEach(loads.add(reported, yield* Clock.currentTimeMillis), enqueueRun, { discard: true })
-  }).pipe(
-    Effect.catchCause((cause) => Effect.logWarning("Could not read the load of the models", cause)),
-    Effect.repeat(Schedule.spaced(interval))
-  )
+  }).pipe(Effect.catchCause(makeOutageLog("Could not read the load of the models")), Effect.repeat(Schedule.spaced(interval)))

@@ -1,9 +1,10 @@
 import type { PgClient } from "@effect/sql-pg"
 import { DeploymentId } from "@seatrial/domain"
-import { Cause, Clock, Effect, Option, Schedule, Schema, Stream } from "effect"
+import { Clock, Effect, Option, Schedule, Schema, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { type ListenEvent, listen } from "../listen.ts"
 import { leads, whileLeading } from "../OperatorTerms.ts"
+import { makeOutageLog } from "../outageLog.ts"
 
 /** How long a finished run that was not released counts as live, milliseconds. */
 const unreleasedMillis = 86_400_000
@@ -38,10 +39,8 @@ export const runChanges = (sql: PgClient.PgClient) => {
   })
 
   /** Postgres may become unavailable after a notification; the stream must not end because of it. */
-  const tolerant = <A>(effect: Effect.Effect<A>) =>
-    Effect.tapCause(effect, (cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("Could not read the outbox; retrying", Cause.pretty(cause))
-    ).pipe(Effect.sandbox)
+  const log = makeOutageLog("Could not read the outbox; retrying")
+  const tolerant = <A>(effect: Effect.Effect<A>) => Effect.sandbox(Effect.tapCause(effect, (cause) => log(cause)))
   /** Everything that was missed without a listener: the rest of the outbox, then all live runs. */
   const missed = Effect.gen(function* () {
     const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
