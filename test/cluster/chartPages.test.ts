@@ -1,0 +1,52 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { parse } from "yaml"
+import { render } from "./renderChart.ts"
+
+const Page = Schema.Record(Schema.String, Schema.Unknown)
+const decodeBlock = Schema.decodeUnknownSync(Page)
+
+/** The YAML blocks of a page, those in lists too. */
+const blocksOf = async (page: string) => {
+  const text = await readFile(join(import.meta.dirname, "../../docs/how-to", page), "utf8")
+  return [...text.matchAll(/^( *)```yaml\n([\s\S]*?)^ *```$/gmu)].map(([, indent = "", block = ""]) =>
+    decodeBlock(parse(block.replaceAll(new RegExp(`^${indent}`, "gmu"), "")))
+  )
+}
+
+const Application = Schema.Struct({ spec: Schema.Struct({ source: Schema.Struct({ helm: Schema.Struct({ valuesObject: Page }) }) }) })
+const Release = Schema.Struct({ spec: Schema.Struct({ values: Page }) })
+
+describe("the chart takes the values of the page", () => {
+  it("on installations without internet access, and downloads get the hub, its redirects and its certificate", async () => {
+    const blocks = await blocksOf("install-without-internet.md")
+    assert.lengthOf(blocks, 4)
+    const rendered = blocks.map((values) => render(values))
+    const env = (at: number, program: string) =>
+      JSON.stringify(rendered[at]?.read(`Deployment/seatrial-${program}`, "spec", "template", "spec", "containers", "0", "env"))
+    assert.include(JSON.stringify(rendered[0]?.read("Deployment/seatrial-server", "spec", "template", "spec")), "registry.internal/seatrial:0.1.0")
+    for (const program of ["server", "operator"]) {
+      assert.include(env(1, program), "https://hub.internal:8443")
+      assert.include(env(1, program), ".storage.internal")
+      assert.include(env(3, program), "/etc/hub-ca/ca.crt")
+    }
+    const downloads = JSON.stringify(rendered[1]?.read("NetworkPolicy/seatrial-downloads", "spec", "egress"))
+    for (const port of [443, 8_443, 9_000]) assert.include(downloads, `"port":${port},`)
+    assert.include(JSON.stringify(rendered[2]?.read("NetworkPolicy/seatrial-downloads", "spec", "egress")), "kubernetes.io/metadata.name")
+    assert.include(env(3, "operator"), "OPERATOR_CA_CONFIG_MAP")
+  })
+
+  it("on Argo CD, and renders the same each time", async () => {
+    const [application] = await blocksOf("argo-cd.md")
+    const { valuesObject } = Schema.decodeUnknownSync(Application)(application).spec.source.helm
+    const { kinds } = render(valuesObject)
+    assert.isFalse(kinds.some((object) => object.startsWith("Secret/")))
+  })
+
+  it("on Flux", async () => {
+    const [release] = await blocksOf("flux.md")
+    assert.include(render(Schema.decodeUnknownSync(Release)(release).spec.values).kinds, "Deployment/seatrial-gateway")
+  })
+})
