@@ -25,6 +25,10 @@ export interface EditStage {
   readonly pod: Effect.Effect<string>
   /** `poddisruptionbudget/NAME` of the engine that serves. */
   readonly budget: Effect.Effect<string>
+  /** What the status of that object says about its run, without times and texts. Empty if it cannot be read. */
+  readonly shown: Effect.Effect<string>
+  /** The same before any edit. */
+  readonly shownAtFirst: string
   readonly operatorOutput: () => string
   /** The exit code of the operator, or its signal; null while it runs. */
   readonly operatorExit: () => number | string | null
@@ -45,6 +49,13 @@ export const modelDeployment = (name: string, spec: object, more: object = {}) =
 export const hostClass = simulatedHostClass("sim-small", { bootDeadlineSeconds: 180, drainSeconds: 3 })
 export const spec = { source: { repo: "seatrial/tiny-chat" }, serving: { hostClass: "sim-small", maxContext: 512 } }
 
+/** What a status says as long as the same run serves: everything but times, results of the trial, and texts, which are short. */
+const lastingOf = ({ metadata: { generation }, status = {} }: ModelDeployment): string => {
+  const { conditions = [], deploymentId, endpoint, gpus, hostClass, message = "", model, observedGeneration, phase, pod } = status
+  const verdicts = conditions.map(({ reason, status: value, type }) => `${type}=${value}/${reason}`)
+  return [phase, endpoint, model, deploymentId, hostClass, gpus, pod, observedGeneration === generation, message.length < 10_000, ...verdicts].join(" ")
+}
+
 export const openEditStage = Effect.gen(function* () {
   const cluster = yield* startRealCluster
   const { caller, startOperator } = yield* startProduct(cluster)
@@ -64,8 +75,11 @@ export const openEditStage = Effect.gen(function* () {
   yield* eventually("the model serves", served, isReady)
   const model = `local/${object}`
   yield* eventually("it answers", ask(caller, model), ({ status }) => status === 200)
+  const shown = Effect.map(served, (current) => (Option.isSome(current) ? lastingOf(current.value) : ""))
   const serving = kubectl("get", "mdep", object, "-o", "jsonpath={.status.pod}")
   const stage: EditStage = {
+    shown,
+    shownAtFirst: yield* shown,
     cluster,
     caller,
     model,

@@ -7,10 +7,11 @@ const otherId = "dep_01k3v7m8q2w4x6y8z0a2b4c6d8"
 const largest = Number.MAX_SAFE_INTEGER
 const transition = { lastTransitionTime: "2026-01-01T00:00:00Z", observedGeneration: 1 }
 
+/** The operator writes all of the status again as it was. */
 const status = (name: string, change: object | null): Edit => ({
   name: `status: ${name}`,
   make: ({ patch }) => patch(mdep, { status: change }, "--subresource=status"),
-  shows: ({ kubectl }) => [kubectl("get", mdep, "-o", "jsonpath={.status.phase} {.status.endpoint}"), (text) => text === `activated local/${object}`]
+  shows: ({ shown, shownAtFirst }) => [shown, (text) => text === shownAtFirst]
 })
 
 const condition = (type: string, value: string): Edit =>

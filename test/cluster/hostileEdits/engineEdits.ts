@@ -11,11 +11,11 @@ const pod = (name: string, change: object, undone?: object): Edit => ({
   ...(undone === undefined ? {} : { undo: ({ patch, ...stage }: EditStage) => Effect.flatMap(stage.pod, (edited) => patch(edited, undone)) })
 })
 
-/** The pod is another one. */
+/** The pod is another one. Events of earlier interruptions do not count. */
 const interruption = (name: string, make: Edit["make"]): Edit => ({
   name: `pod: ${name}`,
   interrupts: true,
-  make,
+  make: (stage) => Effect.andThen(stage.kubectl("delete", "events", "--all"), make(stage)),
   shows: ({ kubectl }) => [
     kubectl("get", "events", "-o", 'jsonpath={range .items[?(@.involvedObject.kind=="ModelDeployment")]}{.type} {.reason}{"\\n"}{end}'),
     (events) => events.includes("Warning EngineNotReady") && events.includes("Normal Serving")
