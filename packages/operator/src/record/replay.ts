@@ -30,7 +30,7 @@ const decodeDecision = Schema.decodeUnknownOption(RecordedDecision)
 const decodeFailure = Schema.decodeUnknownOption(Schema.Struct({ code: Schema.String }))
 
 /** The members of an action that hold sentences. */
-const sentences: Readonly<Record<string, string>> = { Enter: "reason", RecordEvent: "message" }
+const sentences: Readonly<Record<string, string>> = { Enter: "reason", MoveBack: "reason", RecordEvent: "message" }
 
 /** What an action does, without its sentences. */
 const effectOf = ({ failure, ...action }: typeof Action.Type): unknown => {

@@ -2,11 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import type { StoredDecision } from "@seatrial/store"
 import { Effect, Stream } from "effect"
 import { decide } from "../../src/decide/decide.ts"
+import { evidenceToMoveBack } from "../../src/limits.ts"
+import { noAnswers } from "../../src/observation/ObservedMove.ts"
 import { deltaOf, type Members } from "../../src/record/delta.ts"
 import { passesOf } from "../../src/record/history.ts"
 import { toRecord } from "../../src/record/RecordedObservation.ts"
 import { replay } from "../../src/record/replay.ts"
-import { deploymentId, observationOf, otherDeployment } from "../observations.ts"
+import { deploymentId, observationOf, otherDeployment, revision } from "../observations.ts"
 
 const observation = observationOf("queued", { freeSlots: 1 })
 const decidedAt = 5_000
@@ -28,6 +30,15 @@ describe("deciding again", () => {
       assert.deepStrictEqual(result._tag === "Differs" ? result.parts : result._tag, parts ?? "Same")
     })
   }
+
+  it("ignores the words of a return to the earlier revision", () => {
+    const move = { to: revision.id, own: noAnswers, earlier: noAnswers, evidence: evidenceToMoveBack, startingMillis: 0 }
+    const moving = observationOf("activated", { move }, { revision: { ...revision, status: "active" } })
+    const { actions, ...rest } = decide(moving, decidedAt)
+    assert.strictEqual(actions.filter(({ _tag }) => _tag === "MoveBack").length, 1)
+    const reworded = { ...rest, actions: actions.map((action) => (action._tag === "MoveBack" ? { ...action, reason: "Other words." } : action)) }
+    assert.strictEqual(replay({ observation: toRecord(moving), decision: reworded, decidedAt })._tag, "Same")
+  })
 
   it("does not guess what it cannot read", () => {
     assert.deepStrictEqual(
