@@ -48,8 +48,8 @@ export const scaledTo = (replicas: number, request: ScalingRequest): ModelScalin
 const Load = { running: Schema.Int, waiting: Schema.Int }
 
 /**
- * The requests of a model that run on its engines or wait at gateways, as gateways reported them in the last half
- * minute. `capacity`: how many requests one engine processes at once; null if it was not measured.
+ * The requests that run on the engines of a model's serving revision or wait at gateways, as gateways reported them in
+ * the last half minute. `capacity`: how many requests one engine processes at once; null if it was not measured.
  */
 export const ModelLoad = Schema.Struct({
   ...Load,

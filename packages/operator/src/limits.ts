@@ -53,7 +53,7 @@ export const drainTime = 10_000
 export const drainLimit = 3_600_000
 /** How often the requests of a draining engine are counted. */
 export const drainInterval = 5_000
-/** How often a model that moves to a new revision, engine by engine, is looked at. */
+/** The time between two passes over a model that moves to a new revision, engine by engine. */
 export const moveInterval = 3_000
 /** How long an engine of a new revision must have been ready before one of the earlier revision leaves for it: it may fail requests. */
 export const provenTime = 10_000

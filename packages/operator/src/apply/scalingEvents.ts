@@ -19,7 +19,7 @@ export const describeStep = (step: Step): string => `Scaled from ${step.from} to
 /** Records as an event of the object that the model returned to its earlier revision. */
 export const recordMoveBack = Effect.fnUntraced(function* (resource: WatchedDeployment, to: RevisionId, reason: string) {
   const at = yield* Clock.currentTimeMillis
-  const message = `The model returned to the revision ${to}. ${reason} Deploy again to try this one once more.`
+  const message = `The model returned to the revision ${to}. ${reason} Deploy again to retry the other revision.`
   const about = { name: `${resource.metadata.name}.moved-back`, type: "Warning" as const, action: "MoveBack" as const, reason: "MovedBack" }
   const event = aboutResource(resource, { ...about, message, at, again: String(at) })
   yield* Effect.catch(recordEvent(event), (error) => Effect.logWarning(`the event ${event.reason} could not be recorded: ${error.message}`))

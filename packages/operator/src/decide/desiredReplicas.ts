@@ -46,9 +46,9 @@ export const windowMillis = ({ startMillis }: EngineCurve): number => Math.min(l
 const upperLimit = ({ capacity }: EngineCurve, { target }: ScalingSettings): number => capacity * Math.min(1, tolerance * target)
 
 /**
- * How many engines a model should have. More at once, as many as the load needs at the target. One fewer if they could
- * process the highest load of the window and a reserve. The reserve is larger than the tolerance, so that the number
- * does not alternate while the load varies by 30%.
+ * How many engines a model should have. More at once, as many as the load needs at the target. One fewer if those could
+ * process the highest load of the window and a reserve, which is as large as the tolerance. The window and the reserve
+ * keep the number from alternating while the load varies.
  */
 export const desiredReplicas = (history: ScalingHistory, curve: EngineCurve, settings: ScalingSettings, now: number): DesiredReplicas => {
   const { changedAt, replicas, samples, since } = history

@@ -27,8 +27,8 @@ export const removeOthers = (observation: Observation): ReadonlyArray<Action> =>
 const finishing = "The engine finishes its last requests."
 
 /**
- * A revision that was replaced, or whose model was deleted or disabled. It gets no new requests, finishes the current
- * ones, and then frees its GPUs.
+ * Ends engines that must give their GPUs back. They get no new requests, finish the current ones, and are then deleted.
+ * `message`: why, as shown when they are gone.
  */
 export const draining = (observation: Observation, now: number, message: string): Decision => {
   const lost = removals(observation, isLost)

@@ -11,11 +11,15 @@ import { fleet, shownEngine } from "./fleet.ts"
 import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { isIdle } from "./idle.ts"
 import { movesBack } from "./movesBack.ts"
-import { retires, retiring } from "./retiring.ts"
+import { leave, retires, retiring } from "./retiring.ts"
 import { reuses } from "./reuse.ts"
 import { classGone, whyNotReady } from "./servingEngine.ts"
 import { isUp, whyNoTraffic } from "./traffic.ts"
 import { withdraw } from "./withdraw.ts"
+
+const disabled = "The model is disabled; its weights stay."
+const idle = "Idle: the model had no requests for a while. The next request starts its engine."
+const replaced = (by: string): string => `The engine's GPUs went to the replacement, ${by}. The engine starts again if that deployment fails.`
 
 /**
  * A failed or canceled run keeps only its record. Until the status shows the end, objects without a watch (the Secret)
@@ -24,10 +28,10 @@ import { withdraw } from "./withdraw.ts"
 const ended = (observation: Observation): Decision => {
   const { fetch, resource, run } = observation
   const message = run.failure === null ? "Canceled." : `${run.failure.code}: ${run.failure.text}`
-  const unmirrored = resource !== null && resource.shownPhase !== run.phase
+  const isUnshown = resource !== null && resource.shownPhase !== run.phase
   const first = Action.RemovePod({ uid: null, force: observation.pod !== null && observation.pod.lost !== null })
-  const pods = unmirrored ? [first, ...removeOthers(observation)] : removePods(observation)
-  const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
+  const pods = isUnshown ? [first, ...removeOthers(observation)] : removePods(observation)
+  const download = isUnshown || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
   return act(message, ...withdraw(observation), ...pods, ...download)
 }
 
@@ -36,8 +40,8 @@ const ended = (observation: Observation): Decision => {
  */
 const candidate = (observation: Observation, now: number): Decision => {
   const { run } = observation
-  const [by] = run.reusedBy
-  if (by !== undefined) return wait(`Verified. The deployment ${by} makes this revision the serving one.`)
+  const [reuser] = run.reusedBy
+  if (reuser !== undefined) return wait(`Verified. The deployment ${reuser} makes this revision the serving one.`)
   const until = isUnpaid(observation, now) ? now : heldUntil(countedAs(observation, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
   if (now < until && observation.pod !== null && observation.pod.lost === null) return wait("Verified. The engine keeps its GPUs for a while.", until)
   return act("Verified. The engine's GPUs are free.", ...withdraw(observation), ...removePods(observation))
@@ -57,11 +61,11 @@ const trafficOfOther = (observation: Observation, engine: string, now: number): 
 const engineOfOther = (observation: Observation, now: number): string => {
   const { pod, podClass, run } = observation
   const engine = `The engine of ${run.engineRun}, which this deployment reuses,`
-  if (run.modelDisabled) return "The model is disabled; its weights stay."
-  if (run.replacedBy !== null) return `The engine's GPUs went to the replacement, ${run.replacedBy}. The engine starts again if that deployment fails.`
+  if (run.modelDisabled) return disabled
+  if (run.replacedBy !== null) return replaced(run.replacedBy)
   const unpaid = releasedUnpaid(observation, now)
   if (unpaid !== null) return unpaid.message
-  if (isIdle(observation, now)) return "Idle: the model had no requests for a while. The next request starts its engine."
+  if (isIdle(observation, now)) return idle
   if (pod === null) return podClass === null ? classGone(observation) : `${engine} is not ready, because it is being restarted.`
   if (pod.lost !== null) return `${engine} was evicted: ${pod.lost}. It is replaced.`
   if (!isUp(pod)) return `${engine} is not ready: ${whyNotReady(observation, pod)}`
@@ -125,13 +129,10 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   if (run.phase !== "activated") return by("ended", ended(observation))
   if (run.modelDeleted) return by("modelDeleted", draining(observation, now, "The model was deleted."))
   if (run.revision?.status === "superseded" && retires(observation, now)) return by("superseded", retiring(observation, now))
-  if (run.revision?.status === "superseded") return by("superseded", draining(observation, now, "Another revision replaced this one."))
+  if (run.revision?.status === "superseded") return by("superseded", leave(observation, now))
   if (run.revision?.status !== "active") return by("candidate", candidate(observation, now))
-  if (run.modelDisabled) return by("modelDisabled", draining(observation, now, "The model is disabled; its weights stay."))
-  if (run.replacedBy !== null) {
-    const message = `The engine's GPUs went to the replacement, ${run.replacedBy}. The engine starts again if that deployment fails.`
-    return by("replaced", draining(observation, now, message))
-  }
+  if (run.modelDisabled) return by("modelDisabled", draining(observation, now, disabled))
+  if (run.replacedBy !== null) return by("replaced", draining(observation, now, replaced(run.replacedBy)))
   const unpaid = releasedUnpaid(observation, now)
   if (unpaid !== null) {
     const decision = draining(observation, now, "")
@@ -140,12 +141,13 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   }
   const back = movesBack(observation)
   if (back !== null) return by("movesBack", back)
-  return isIdle(observation, now)
-    ? by("idle", draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine."))
-    : by("serving", scaled(observation, now))
+  return isIdle(observation, now) ? by("idle", draining(observation, now, idle)) : by("serving", scaled(observation, now))
 }
 
-/** The disruption budget exists exactly while engines serve, and protects them, also after someone has edited it. */
+/**
+ * The disruption budget exists while engines serve, unless their host class allows evictions. An edited budget is
+ * corrected.
+ */
 const budget = (observation: Observation, now: number): ReadonlyArray<Action> => {
   const { podClass, run } = observation
   const serves =

@@ -107,7 +107,10 @@ const workerOf = (members: ReadonlyArray<DecidedMember>): DecidedMember | undefi
   return wanting.find(({ alone: { sameStart, work }, decision }) => sameStart && work.running === decision.work) ?? wanting[0]
 }
 
-/** The decisions about all engines as one. Its message describes the first engine that does not serve. */
+/**
+ * The decisions about all engines as one. Its message describes the first wanted engine that does not serve, else one
+ * that leaves, else the first engine.
+ */
 const merge = (observation: Observation, first: DecidedMember, members: ReadonlyArray<DecidedMember>): NamedDecision => {
   const isPublishing = members.some(({ decision }) => decision.actions.some(({ _tag }) => _tag === "Publish"))
   const publication = isPublishing ? [Action.Publish({ endpoints: members.flatMap(endpointsAfter) })] : []

@@ -29,7 +29,7 @@ const stayersOf = (observation: Observation): ReadonlyMap<number, Endpoint> => {
 }
 
 /** What the engines that leave do. */
-const leave = (alone: Observation, now: number): Decision => draining(alone, now, "Another revision replaced this one.")
+export const leave = (observation: Observation, now: number): Decision => draining(observation, now, "Another revision replaced this one.")
 
 /** The revision serves with fewer and fewer engines. None is started or replaced. */
 export const retiring = (observation: Observation, now: number): NamedDecision => {

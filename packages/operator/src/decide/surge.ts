@@ -22,10 +22,10 @@ export const withinSurge = (observation: Observation): Observation => {
   return room >= growth.room ? observation : { ...observation, growth: { ...growth, room, limit: "surge" } }
 }
 
-/** While engines of earlier revisions serve, the run is looked at again soon. Nothing else reports that they ended. */
+/** While engines of earlier revisions serve, another pass follows soon. Nothing else reports that they ended. */
 export const followed = ({ run: { earlier = 0 } }: Pick<Observation, "run">, decision: Decision, now: number): Decision =>
   earlier === 0 ? decision : { ...decision, requeueAt: Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + moveInterval) }
 
 /** Names the engines of earlier revisions that serve; empty if there are none. */
 export const describeEarlier = ({ run: { earlier = 0 } }: Pick<Observation, "run">): string =>
-  earlier === 0 ? "" : ` ${earlier} of the earlier revision ${earlier === 1 ? "serves" : "serve"} meanwhile.`
+  earlier === 0 ? "" : ` ${earlier} of the earlier revision ${earlier === 1 ? "still serves" : "still serve"}.`

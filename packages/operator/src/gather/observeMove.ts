@@ -14,13 +14,13 @@ export interface KnownMove {
   readonly comparison: Comparison
   /** The most engines of the new revision that gateways had reached. */
   readonly serving: number
-  /** The time of the last look. */
+  /** When the move was last observed, Unix milliseconds. */
   readonly at: number
   readonly startingMillis: number
 }
 
-/** One look counts as this long at most, milliseconds: nobody knows what happened in a longer pause. */
-const longestLook = 10 * moveInterval
+/** The time between two observations counts as this long at most, milliseconds. What happened in a longer pause is unknown. */
+const longestInterval = 10 * moveInterval
 
 /** What a counter grew by. */
 const growth = (now: AnswerCounts, before: AnswerCounts = noAnswers): AnswerCounts => ({
@@ -53,7 +53,7 @@ export const observeMove = Effect.fnUntraced(function* (
   const last = moves.get(run.id)
   const known = last?.to === to ? last : { counters: new Map(), comparison: noComparison, serving: 0, at: now, startingMillis: 0 }
   const serving = run.endpoints.filter(({ reachable }) => reachable).length
-  const passed = pods.some(isStarting) ? Math.min(longestLook, Math.max(0, now - known.at)) : 0
+  const passed = pods.some(isStarting) ? Math.min(longestInterval, Math.max(0, now - known.at)) : 0
   const next: KnownMove = {
     to,
     counters: new Map([...known.counters, ...counters.map(({ answered, failed, key }) => [key, { answered, failed }] as const)]),

@@ -19,7 +19,7 @@ const total = ({ answered, failed }: AnswerCounts): number => answered + failed
  *
  * If both fail equally often, each failure belongs to a revision with the probability of its share of the requests. If
  * the new one fails `ratio` times as often, its requests count `ratio` times. The product of these likelihood ratios is a
- * martingale under equal rates, so the test may look after every interval (Wald 1945; Ville 1939). Intervals without a
+ * martingale under equal rates, so the test may be evaluated after every interval (Wald 1945; Ville 1939). Intervals without a
  * failure change nothing: how many requests fail at all, for example because of the callers, is no evidence.
  */
 export const addInterval = (before: Comparison, own: AnswerCounts, earlier: AnswerCounts): Comparison => {

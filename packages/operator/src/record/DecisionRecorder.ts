@@ -117,20 +117,31 @@ const isActing = ({ decision, observation }: DecidedPass): boolean =>
 /** A decision as JSON, without its times and its message. */
 const decidedIn = ({ actions, rule, work }: NamedDecision): string => JSON.stringify([rule, actions, work])
 
-/** `startedAt`: when this operator took over, Unix milliseconds. Its series are counted from there, after those of its predecessors. */
+const isContinued = ({ begunAt, seq }: LastRecord, now: number): boolean => now - begunAt < maxSeriesMillis && seq + 1 < maxSeriesLength
+
+/**
+ * The place of the record after another one; after none, the first place of the next series. Series are numbered from
+ * `startedAt` (Unix milliseconds), so that they follow those of earlier operators.
+ */
+const makePlaces = (startedAt: number) => {
+  let lastSeries = startedAt
+  return (before: LastRecord | null, now: number): Pick<LastRecord, "begunAt" | "seq" | "series"> =>
+    before === null ? { series: ++lastSeries, seq: 0, begunAt: now } : { ...before, seq: before.seq + 1 }
+}
+
+/** `startedAt`: when this operator took over, Unix milliseconds. */
 const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, startedAt: number) => {
-  let begunSeries = startedAt
+  const placeAfter = makePlaces(startedAt)
   return (pass: DecidedPass): void => {
     const { decision, now, observation, run } = pass
     const before = last.get(run.id)
     if (!isActing(pass) && (before === undefined || before.decision.rule === decision.rule)) return
     const facts = factsOf(observation.run, before?.facts ?? null)
     const record = toRecord(observation, facts)
-    const continued = before !== undefined && now - before.begunAt < maxSeriesMillis && before.seq + 1 < maxSeriesLength ? before : null
+    const continued = before !== undefined && isContinued(before, now) ? before : null
     const delta = continued === null ? null : deltaOf(continued.observation, record)
     if (delta !== null && isEmptyDelta(delta) && before !== undefined && decidedIn(before.decision) === decidedIn(decision)) return
-    const place = continued === null ? { series: ++begunSeries, seq: 0, begunAt: now } : { ...continued, seq: continued.seq + 1 }
-    const { begunAt, seq, series } = place
+    const { begunAt, seq, series } = placeAfter(continued, now)
     const isQueued = queue.offer({
       orgId: run.orgId,
       deploymentId: run.id,

@@ -120,7 +120,7 @@ describe("the engines of a new revision", () => {
     assert.deepStrictEqual(actionsOf(move(1, 3, 0)), [])
   })
 
-  it("are looked at again until the earlier revision has left", () => {
+  it("get a pass at intervals until the earlier revision has left", () => {
     assert.strictEqual(decide(move(4, 1, 0), 0).requeueAt, moveInterval)
     assert.isNull(decide(move(4, 0, 0), 0).requeueAt)
   })
@@ -129,7 +129,7 @@ describe("the engines of a new revision", () => {
     const { message, requeueAt } = decide(move(1, 4, 8), 0)
     assert.deepStrictEqual(
       [message, requeueAt],
-      ["Another engine waits for an engine of the earlier revision to leave. 1 of 4 engines serve. 4 of the earlier revision serve meanwhile.", moveInterval]
+      ["Another engine waits for an engine of the earlier revision to leave. 1 of 4 engines serve. 4 of the earlier revision still serve.", moveInterval]
     )
   })
 })

@@ -61,7 +61,7 @@ const moving = (
 /**
  * Moves runs to a phase: the only statement that changes `deployments.phase`. The same statement writes the history and
  * the outbox. A phase never starts before the phase that it follows, even if the clocks of the writers differ. The end
- * of the phase is counted and traced, whoever moves the run. Returns the runs that moved.
+ * of the phase is counted and traced, also if a user ends it. Returns the runs that moved.
  */
 export const transition = (sql: PgClient.PgClient, input: Transition): Effect.Effect<ReadonlyArray<{ readonly id: DeploymentId }>, SqlError.SqlError> =>
   Effect.tap(moving(sql, input), (rows) =>
