@@ -56,7 +56,7 @@ const reset = Effect.interrupt
 export const makeFaultyServer = () => {
   let draw: Draw = drawsOf(1)
   let rates = noFaults
-  let away = false
+  let away: "refuses" | "hangs" | null = null
   let ended = Deferred.makeUnsafe<void>()
   let maker: <A, E>(write: Write, making: Effect.Effect<A, E>) => Effect.Effect<A | null, E> = (_, making) => making
   const writes: Array<string> = []
@@ -101,7 +101,8 @@ export const makeFaultyServer = () => {
   const through: Through = (handler) => (call) => {
     if (call.prefix !== "") return handler(call)
     return Effect.gen(function* () {
-      if (away) return yield* reset
+      if (away === "hangs") yield* Deferred.await(ended)
+      if (away !== null) return yield* reset
       const watch = call.query.get("watch") === "true"
       const collection = call.path.join("/")
       const write = call.method !== "GET"
@@ -146,11 +147,11 @@ export const makeFaultyServer = () => {
       Deferred.doneUnsafe(ended, Effect.void)
       ended = Deferred.makeUnsafe()
     },
-    /** Closes all connections and refuses new ones. */
-    setAway: (next: boolean) => {
+    /** Closes all connections. While it is away, it refuses new ones, or accepts them and never answers. */
+    setAway: (next: typeof away) => {
       away = next
-      if (next) Deferred.doneUnsafe(ended, Effect.void)
-      if (next) ended = Deferred.makeUnsafe()
+      Deferred.doneUnsafe(ended, Effect.void)
+      ended = Deferred.makeUnsafe()
     },
     /** Performs every following write of the program; null if the program gets no answer. */
     setMaker: (next: typeof maker) => {

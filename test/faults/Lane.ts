@@ -96,6 +96,11 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   const deaths = makeDeaths()
   /** When each engine was verified, by its address: Unix milliseconds. */
   const verified = new Map<string, number>()
+  let comparisonMillis = 10
+  const trial = standInTrial({
+    verified: (url) => void verified.set(url, verified.get(url) ?? Date.now()),
+    comparison: Effect.suspend(() => Effect.sleep(comparisonMillis))
+  })
   const layerConfig = ConfigProvider.layer(
     ConfigProvider.fromUnknown({
       DATABASE_URL: line.url,
@@ -142,15 +147,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     if (operatorLines.length > 60) operatorLines.shift()
   }
   const logger = Logger.make(({ logLevel, message }) => say(`${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`))
-  const alive = Effect.provide(
-    Effect.scoped(
-      control(
-        operatorSettings,
-        standInTrial((url) => verified.set(url, verified.get(url) ?? Date.now()))
-      )
-    ),
-    services
-  ).pipe(
+  const alive = Effect.provide(Effect.scoped(control(operatorSettings, trial)), services).pipe(
     Effect.sandbox,
     Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the operator starts again", Cause.pretty(cause)))),
     Effect.retry(Schedule.spaced("200 millis")),
@@ -215,6 +212,10 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
       ].join("\n"),
     deaths,
     verified,
+    /** How long the comparison of an engine's start takes from now on. */
+    setComparison: (millis: number) => {
+      comparisonMillis = millis
+    },
     /** Runs a command of administration. */
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),
     /** Log lines and tables of Postgres that contain prompts or secrets. */

@@ -53,9 +53,9 @@ export const disturbances: ReadonlyArray<Disturbance> = [
   {
     name: "the API server is away",
     happen: ({ faults }, _, draw) =>
-      Effect.sync(() => faults.setAway(true)).pipe(
+      Effect.sync(() => faults.setAway("refuses")).pipe(
         Effect.andThen(Effect.sleep(draw.between(100, 2_000))),
-        Effect.ensuring(Effect.sync(() => faults.setAway(false)))
+        Effect.ensuring(Effect.sync(() => faults.setAway(null)))
       )
   },
   {

@@ -1,5 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { drainNode, setCordoned } from "./drainNode.ts"
 import { type Fleet, openFleet } from "./Fleet.ts"
 
 const seed = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
@@ -60,4 +61,29 @@ it.live(`an operator dies at the writes of scaling steps, one in ${stride}, seed
     const answers = yield* fleet.end(few)
     yield* Effect.logInfo(`${deaths} deaths, ${answers} answers`)
   }).pipe(Effect.scoped)
+)
+
+/** Plays a story with a fleet that has served before, and asserts what always holds. */
+const withFleet = (story: (fleet: Fleet) => Effect.Effect<number>) =>
+  Effect.gen(function* () {
+    const fleet = yield* openFleet
+    const engines = yield* Effect.tapCause(story(fleet), (cause) => Effect.logError(fleet.lane.failure("a fleet", cause), fleet.lane.operatorLines()))
+    yield* Effect.logInfo(`${yield* fleet.end(engines)} answers`)
+  }).pipe(Effect.scoped)
+
+it.live("a node is drained: no request fails, and all engines but one always get requests, also while new engines are compared", () =>
+  withFleet(({ fewestDuring, lane, scale }) =>
+    Effect.gen(function* () {
+      yield* scale(many)
+      lane.setComparison(1_500)
+      for (const node of ["gpu-0", "gpu-1"]) {
+        const fewest = yield* fewestDuring(drainNode(lane, node))
+        yield* Effect.logInfo(`${node} is drained; at least ${fewest} had traffic`)
+        assert.isAtLeast(fewest, many - 1)
+        yield* scale(many)
+        yield* setCordoned(lane, node, false)
+      }
+      return many
+    })
+  )
 )

@@ -77,7 +77,11 @@ it.live(
   `the API server away for ${outage}, Postgres away for ${outage}, and each way to lose a serving engine: the model answers again`,
   () =>
     Effect.all(
-      [awayInRollOut(({ faults }, away) => faults.setAway(away)), awayInRollOut(({ line }, away) => (away ? line.cut() : line.mend())), lossesWhileServing],
+      [
+        awayInRollOut(({ faults }, away) => faults.setAway(away ? "refuses" : null)),
+        awayInRollOut(({ line }, away) => (away ? line.cut() : line.mend())),
+        lossesWhileServing
+      ],
       { concurrency: "unbounded", discard: true }
     ),
   1_200_000

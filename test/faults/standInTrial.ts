@@ -13,18 +13,24 @@ const comparable = { ...checks, fingerprint_card: `${simulatedProduct} x1` }
 const untilRecorded = <A>(write: Effect.Effect<A>) =>
   Effect.sandbox(write).pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.catch(Effect.failCause), Effect.asVoid)
 
+interface StandInTrial {
+  readonly verified: (url: string) => void
+  /** How long the comparison of a start takes. */
+  readonly comparison: Effect.Effect<void>
+}
+
 /**
  * Reads the repository as usual. Only records the trial as passed, because no stand-in engine could pass it. `verified` is
  * called with the address of each engine that passed its trial, or whose start was compared.
  */
 export const standInTrial =
-  (verified: (url: string) => void): StartWork =>
+  ({ comparison, verified }: StandInTrial): StartWork =>
   (gathered, seen, kind) => {
     if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
     const { id, orgId } = gathered.run
     return Effect.gen(function* () {
       const runs = yield* Runs
-      yield* Effect.sleep("10 millis")
+      yield* kind === "boot" ? comparison : Effect.sleep("10 millis")
       if ((kind === "boot" || kind === "benchmarking") && seen.pod?.url != null) verified(seen.pod.url)
       if (kind === "boot" && seen.pod !== null) return keepVerdict(gathered.bootVerdicts, seen.pod, { outcome: "same", message: "", at: 0 })
       if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, comparable))

@@ -47,16 +47,16 @@ export const ensurePod = Effect.fnUntraced(function* (context: ActionContext, { 
 export const removePod = ({ applying, gathered: { run } }: ActionContext, { force, ordinal, uid }: ActionOf<"RemovePod">) =>
   ignoreNotFound(removeEngine(applying, { name: enginePodName(run.engineRun, ordinal), namespace: applying.settings.namespace, uid, force }))
 
-export const ensureBudget = Effect.fnUntraced(function* ({ applying, gathered: { run } }: ActionContext) {
+export const ensureBudget = Effect.fnUntraced(function* ({ applying, gathered: { leastReady, run } }: ActionContext) {
   const kube = yield* KubeClient
   const { budgetExpectations, cluster, settings } = applying
   const name = objectName(run.id)
   const correct = Effect.gen(function* () {
     const budget = yield* cluster.budgets.get(name, settings.namespace)
-    yield* kube.mergePatch(PodDisruptionBudget, name, settings.namespace, budgetCorrection(run, Option.getOrUndefined(budget)))
-    yield* Effect.logWarning(`${run.id}: the disruption budget ${name} does not match the engines, and is corrected`)
+    yield* kube.mergePatch(PodDisruptionBudget, name, settings.namespace, budgetCorrection({ id: run.id, leastReady }, Option.getOrUndefined(budget)))
+    yield* Effect.logInfo(`${run.id}: the disruption budget ${name} is changed to match the engines`)
   })
-  yield* Effect.catchIf(kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace)), alreadyExists, () => correct)
+  yield* Effect.catchIf(kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace, leastReady)), alreadyExists, () => correct)
   budgetExpectations.set(run.id, yield* Clock.currentTimeMillis)
 })
 

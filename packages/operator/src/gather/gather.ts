@@ -6,7 +6,7 @@ import { Clock, Effect, Option } from "effect"
 import type { HttpClient } from "effect/http"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { resourcePlace } from "../objects/customResource.ts"
-import { isBudgetIntact } from "../objects/disruptionBudget.ts"
+import { isBudgetIntact, leastReady } from "../objects/disruptionBudget.ts"
 import type { fetchJob } from "../objects/fetchObjects.ts"
 import { wantedPod } from "../objects/wantedPod.ts"
 import type { Observation } from "../observation/Observation.ts"
@@ -52,6 +52,8 @@ export interface Gathered {
   readonly node: Node | undefined
   /** The nodes of the engines above the first, by ordinal. */
   readonly otherNodes: ReadonlyMap<number, Node>
+  /** How many engines must be ready for the others to be evicted. */
+  readonly leastReady: number
   /**
    * The copies of weights that the nodes of the host class must keep, as `seatrial copy-weights` reads them; null if no
    * pod needs the list.
@@ -93,13 +95,17 @@ const observeResource = (resource: WatchedDeployment | null): Pick<Observation, 
 }
 
 /** The disruption budget of the run's engines. A new or corrected budget counts before a watch shows it. */
-const readBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom, run: Run, now: number): Effect.fn.Return<Observation["budget"]> {
-  const { id } = run
+const readBudget = Effect.fnUntraced(function* (
+  { cluster, memory }: GatherFrom,
+  { id }: Run,
+  leastReady: number,
+  now: number
+): Effect.fn.Return<Observation["budget"]> {
   const createdAt = memory.budgetExpectations.get(id) ?? Number.NEGATIVE_INFINITY
   if (Math.abs(now - createdAt) < watchTimeoutMillis) return "intact"
   const budget = Option.getOrNull(yield* cluster.budgets.get(objectName(id), cluster.namespace))
   if (budget === null) return "absent"
-  return isBudgetIntact(run, budget) ? "intact" : "edited"
+  return isBudgetIntact({ id, leastReady }, budget) ? "intact" : "edited"
 })
 
 /** The names of the engine pods of the serving revision that the run would replace. */
@@ -171,6 +177,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
   const pods = [pod, ...otherEngines.map(({ observed }) => observed.pod)]
   const times = observeTimes(memory.futureTimes, run, [{ pod, boot }, ...otherEngines.map(({ observed }) => observed)], now)
   const merged = observeMerged(mergedAnswers, run)
+  const ready = leastReady(run, pods)
   const predecessorPods = yield* readPredecessor(cluster, run)
   const predecessorPod = predecessorPods.find((name) => run.predecessor !== null && name === enginePodName(run.predecessor.run)) ?? null
   const reservations = otherEngines.length > 0 || (run.newer ?? null) !== null ? yield* (yield* Runs).reservations : place.reservations
@@ -183,7 +190,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     funding,
     predecessorHolds: predecessorPod !== null,
     outdated: isPodOutdated(run, pod, podClass, settings, merged),
-    budget: yield* readBudget(from, run, now),
+    budget: yield* readBudget(from, run, ready, now),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     hasUncountedPods: yield* observeUncounted(cluster, podClass, engine),
     podClass,
@@ -212,6 +219,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     earlierEngines: predecessorPods.length,
     node: engine.node,
     otherNodes: nodesOf(otherEngines),
+    leastReady: ready,
     copiesInUse: yield* readCopies(cluster, pods, place, now),
     merged,
     mergedAnswers,

@@ -1,15 +1,36 @@
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Equal } from "effect"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { deploymentLabel, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { WatchedBudget } from "../resources/watched.ts"
 import { engineLabels, runLabels } from "./engineObjects.ts"
 
-type Protected = Pick<Run, "id" | "replicas">
+/** `leastReady`: see `leastReady`. */
+interface Protected {
+  readonly id: Run["id"]
+  readonly leastReady: number
+}
 
-/** The budget uses a number of pods, because no controller owns the pods. One of several engines may be evicted at a time. */
-const specOf = ({ id, replicas = 1 }: Protected) => ({
-  minAvailable: Math.max(1, replicas - 1),
+type Pod = Pick<ObservedPod, "deleting" | "lost" | "name" | "ready" | "url">
+
+const isServing = ({ deleting, lost, name, ready, url }: Pod, endpoints: Run["endpoints"]): boolean =>
+  ready && !deleting && lost === null && endpoints.some((endpoint) => endpoint.pod === name && endpoint.url === url && endpoint.reachable)
+
+/**
+ * How many engines must be ready for the others to be evicted: one of several that serve may go. Kubernetes also counts
+ * a ready engine without traffic (it is compared, or it leaves), so each of those raises the number. `pods`: of all
+ * engines, null for one that is missing.
+ */
+export const leastReady = ({ endpoints, replicas = 1 }: Pick<Run, "endpoints" | "replicas">, pods: ReadonlyArray<Pod | null>): number => {
+  const least = Math.max(1, replicas - 1)
+  const serving = pods.filter((pod) => pod !== null && isServing(pod, endpoints)).length
+  return Math.min(least + pods.length - serving, Math.max(least, pods.length))
+}
+
+/** The budget uses a number of pods, because no workload controller owns the pods. */
+const specOf = ({ id, leastReady }: Protected) => ({
+  minAvailable: leastReady,
   unhealthyPodEvictionPolicy: "AlwaysAllow",
   selector: { matchLabels: { [deploymentLabel]: id, [roleLabel]: "engine" } }
 })
@@ -18,12 +39,12 @@ const specOf = ({ id, replicas = 1 }: Protected) => ({
  * Protects the serving engines from eviction: a node drain is refused until its requests go to another engine. An engine
  * that is not ready may be evicted.
  */
-export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
+export const disruptionBudget = (run: Run, namespace: string, leastReady: number): KubeObject => {
   const object = {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
     metadata: { name: objectName(run.id), namespace, labels: { ...engineLabels(run), ...runLabels(run, "engine") } },
-    spec: specOf(run)
+    spec: specOf({ id: run.id, leastReady })
   }
   return object
 }

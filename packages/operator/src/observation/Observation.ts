@@ -120,7 +120,7 @@ export interface Observation {
   readonly elsewhere: boolean
   /** Whether the run's pod has not started and was created from an older version of its host class. */
   readonly outdated: boolean
-  /** The disruption budget of the run's engine. `edited`: someone else has changed its specification. */
+  /** The disruption budget of the run's engine. `edited`: its specification is not the right one. */
   readonly budget: "absent" | "intact" | "edited"
   readonly work: WorkState
   /** Whether the running work began with the current start of the engine. */

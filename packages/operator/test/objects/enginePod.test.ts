@@ -175,7 +175,7 @@ describe("an engine's pod", () => {
   })
 
   it("may not be evicted while it is ready, and its budget covers no other pod", () => {
-    const { metadata, spec } = JSON.parse(JSON.stringify(disruptionBudget(run, "seatrial")))
+    const { metadata, spec } = JSON.parse(JSON.stringify(disruptionBudget(run, "seatrial", 1)))
     assert.strictEqual(`${metadata.name}-engine-0`, own)
     // The budget of a pod without a controller must use a count.
     assert.deepInclude(spec, { minAvailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow" })

@@ -39,7 +39,7 @@ describe("the objects of a run", () => {
   const ofDownload = standard("download", "seatrial-fetch", "0.1.0")
   const cases: ReadonlyArray<readonly [what: string, object: { readonly metadata: KubeObject["metadata"] }, labels: Readonly<Record<string, string>>]> = [
     ["an engine's pod", pod, ofEngine],
-    ["its disruption budget", disruptionBudget(placed, "seatrial"), ofEngine],
+    ["its disruption budget", disruptionBudget(placed, "seatrial", 1), ofEngine],
     ["a download's Job", job, ofDownload],
     ["its Secret", hubSecret(download, "t"), ofDownload],
     ["the custom resource", customResource(placed, "seatrial"), standard("deployment", "seatrial-deployment")]
@@ -57,7 +57,7 @@ describe("the objects of a run", () => {
   it("pass the labels on to the download's pods, and keep the selector of the budget", () => {
     const { spec } = JSON.parse(JSON.stringify(job))
     assert.deepInclude(spec.template.metadata.labels, ofDownload)
-    assert.deepStrictEqual(JSON.parse(JSON.stringify(disruptionBudget(placed, "seatrial"))).spec.selector.matchLabels, {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(disruptionBudget(placed, "seatrial", 1))).spec.selector.matchLabels, {
       "seatrial.dev/deployment": run.id,
       "seatrial.dev/role": "engine"
     })

@@ -19,7 +19,7 @@ for (const [what, edit] of edits) {
     return stage.operate(
       Effect.gen(function* () {
         yield* stage.until(() => stage.mirrored()?.message === "Serves." && kube.names("PodDisruptionBudget").length === 1)
-        const wanted = JSON.parse(JSON.stringify(disruptionBudget(stage.row(), "seatrial")))
+        const wanted = JSON.parse(JSON.stringify(disruptionBudget(stage.row(), "seatrial", 1)))
         const [name = ""] = kube.names("PodDisruptionBudget")
         const spec = () => Option.getOrThrow(kube.find("PodDisruptionBudget", name)).spec
         assert.deepStrictEqual(spec(), wanted.spec)

@@ -322,6 +322,7 @@ describe("check suites", () => {
         pods: [],
         node: undefined,
         otherNodes: new Map(),
+        leastReady: 1,
         copiesInUse: null,
         earlierEngines: 0,
         merged: "none" as const,
