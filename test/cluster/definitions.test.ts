@@ -149,18 +149,26 @@ layer(Definitions.layer, { excludeTestServices: true, timeout: 1_200_000 })("the
   )
 
   it.effect(
-    "the API server takes the pod of a host class with every field for pods",
+    "the API server takes the pod of a host class with every field for pods, and gives it the QoS class Guaranteed if the host class asks for that",
     () =>
       Effect.gen(function* () {
         const command = yield* emptied
-        const ofClass = Option.getOrThrow(toPodClass({ metadata: { name: "every" }, spec: everyPodField }))
         const engine = engineFor("reference") ?? assert.fail()
         const settings = { fetchImage: "seatrial:1", namespace: "default", pullSecrets: [] }
-        const pod = enginePod({ run, revision, podClass: ofClass, engine, settings, weightsClaim: "weights", avoid: ["slow"] })
+        const podOf = (spec: typeof everyPodField) => {
+          const podClass = Option.getOrThrow(toPodClass({ metadata: { name: "every" }, spec }))
+          return enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights", avoid: ["slow"] })
+        }
+        const pod = podOf(everyPodField)
         yield* command("kubectl", ["create", "priorityclass", "high", "--value=1000"])
         // The token controller makes the account a moment after the namespace.
         const created = verdict(command, pod, "--dry-run=server", "--namespace=default")
         assert.strictEqual(yield* eventually("the account of the namespace exists", created, (answer) => !answer.includes("serviceaccount")), "taken")
+        const qos = (spec: typeof everyPodField) =>
+          command("kubectl", ["create", "--dry-run=server", "--namespace=default", "-o", "jsonpath={.status.qosClass}", "-f", "-"], {
+            input: JSON.stringify(podOf(spec))
+          })
+        assert.deepStrictEqual([yield* qos(everyPodField), yield* qos({ ...everyPodField, guaranteed: true })], ["Burstable", "Guaranteed"])
       }).pipe(Effect.scoped),
     1_200_000
   )
