@@ -34,7 +34,7 @@ const stepTime = 250
 
 /** What this gateway knows about one engine. Times are `performance.now()`. */
 export class EngineState {
-  /** Its revision may become an earlier one of the model, the rest never changes. */
+  /** The URL and the pod never change. The revision may become an earlier one of the model. */
   endpoint: RoutedEndpoint
   /** Identifies the engine in rendezvous hashing; the same on every gateway. */
   readonly hash: number
@@ -51,7 +51,7 @@ export class EngineState {
   /** The organization of the last failed attempt; null if none failed. */
   #lastFailedFor: string | null = null
   ejectedUntil = 0
-  /** Whether the engine was ejected and has given no good answer since its ejection ended. */
+  /** Whether the engine was ejected and has not been readmitted. See `allowed`. */
   #isHalfOpen = false
   #penalty = 0
   #failures: Array<number> = []

@@ -83,7 +83,7 @@ export class ModelPool {
 
   /**
    * The requests that run on each engine, and those that wait for any. While the model moves from one revision to
-   * another, also how many requests each engine answered since the move began.
+   * another, also how many requests each engine answered and how many attempts failed since the move began.
    */
   loads(): ReadonlyArray<EndpointLoad> {
     const { modelId, orgId } = this.route
@@ -237,7 +237,7 @@ export class ModelPool {
     if (engine.answered(this.#options.now()) && this.queue.size > 0) this.dispatch()
   }
 
-  /** Records that the connection of a request failed, like another failure. */
+  /** Records that the connection of a request failed: a failed attempt and a failure of the engine. */
   lose(engine: EngineState, orgId: OrgId) {
     engine.countFailure(orgId, this.route.isPublic)
     this.fail(engine)

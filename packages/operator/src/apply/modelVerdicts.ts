@@ -13,7 +13,7 @@ export interface Verdict {
 
 type ServingStatus = NonNullable<ModelDeploymentStatus["serving"]>
 
-/** Whether the object stands for its model, and not for one run. */
+/** Whether the object represents its model, and not one run. */
 export const showsModel = ({ applied }: Run): boolean => applied !== null && applied.current !== null
 
 /** The revision that serves although the object shows another run; null if there is none. */

@@ -1,7 +1,7 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../observation/isServed.ts"
-import type { Growth } from "../observation/ObservedEngine.ts"
+import { type Growth, growthLimits } from "../observation/ObservedEngine.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, roleLabel } from "../resources/objectNames.ts"
 import { earlierServing, servingStatus, showsModel, type Verdict } from "./modelVerdicts.ts"
@@ -31,15 +31,6 @@ export const scaleStatus = (run: Run, { earlier, own }: EngineCounts): ScaleStat
   }
 }
 
-const reasons = {
-  gpus: { reason: "NoGpus", message: "no GPUs of the host class are free for another engine." },
-  queue: { reason: "QueuedRuns", message: "deployments in the queue get the GPUs first." },
-  organization: { reason: "OrganizationLimit", message: "the organization has reached its GPU limit." },
-  funds: { reason: "Funds", message: "the organization has no funds." },
-  first: { reason: "FirstEngine", message: "further engines start after the first one." },
-  surge: { reason: "Rollout", message: "further engines start as those of the earlier revision leave." }
-} as const
-
 interface ScalingInput {
   readonly run: Run
   readonly engines?: EngineCounts
@@ -61,6 +52,6 @@ export const scalingVerdict = ({ engines = noEngines, idle = false, run, unfunde
     return idle
       ? { holds: false, reason: "Idle", message: "The model gets no requests, so it needs no engine." }
       : { holds: false, reason: "Granted", message: "No engine waits for GPUs." }
-  const { message, reason } = reasons[lacks]
+  const { message, reason } = growthLimits[lacks]
   return { holds: true, reason, message: `The model has ${replicas} of ${desiredReplicas} engines: ${message}` }
 }

@@ -3,6 +3,7 @@ import type { Endpoint } from "@seatrial/store"
 import { placeInterval } from "../limits.ts"
 import { enginesOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
+import { growthLimits } from "../observation/ObservedEngine.ts"
 import { Action, act, by, type Decision, type NamedDecision, wait } from "./Decision.ts"
 import { draining } from "./draining.ts"
 import { held } from "./held.ts"
@@ -57,19 +58,10 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
 }
 
-const limits = {
-  first: "its first engine",
-  gpus: "free GPUs",
-  queue: "the deployments in the queue, which go first",
-  organization: "room under the organization's GPU limit",
-  funds: "its organization's funds",
-  surge: "an engine of the earlier revision to leave"
-} as const
-
 /** An engine above the first that does not exist. `isGranted`: whether there is room for it. */
 const absent = ({ alone }: Member, { growth }: Observation, isGranted: boolean, now: number): Decision => {
   if (isGranted) return withdrawn(alone, by("createPod", act("Seatrial starts another engine.", Action.EnsurePod({}))))
-  const message = `Another engine waits for ${limits[growth.limit ?? "gpus"]}.`
+  const message = `Another engine waits for ${growthLimits[growth.limit ?? "gpus"].missing}.`
   return withdrawn(alone, by("noRoom", wait(message, now + placeInterval)))
 }
 

@@ -1,3 +1,4 @@
+import type { ScalingLimit } from "@seatrial/domain"
 import type { Observation } from "./Observation.ts"
 
 /** One engine of a revision above the first. See `Observation` for the fields. */
@@ -8,12 +9,40 @@ export interface ObservedEngine extends Pick<Observation, "admission" | "boot" |
   readonly requests: number | null
 }
 
+/**
+ * Why a model gets no further engine. `code`: for the API. `reason` and `message`: of the condition `ScalingLimited`.
+ * `missing`: what a further engine waits for.
+ */
+export const growthLimits = {
+  gpus: { code: "no_gpus", reason: "NoGpus", message: "no GPUs of the host class are free for another engine.", missing: "free GPUs" },
+  queue: {
+    code: "queued_runs",
+    reason: "QueuedRuns",
+    message: "deployments in the queue get the GPUs first.",
+    missing: "the deployments in the queue, which go first"
+  },
+  organization: {
+    code: "organization_limit",
+    reason: "OrganizationLimit",
+    message: "the organization has reached its GPU limit.",
+    missing: "room under the organization's GPU limit"
+  },
+  funds: { code: "funds", reason: "Funds", message: "the organization has no funds.", missing: "its organization's funds" },
+  first: { code: "first_engine", reason: "FirstEngine", message: "further engines start after the first one.", missing: "its first engine" },
+  surge: {
+    code: "rollout",
+    reason: "Rollout",
+    message: "further engines start as those of the earlier revision leave.",
+    missing: "an engine of the earlier revision to leave"
+  }
+} as const satisfies Record<string, { readonly code: ScalingLimit; readonly reason: string; readonly message: string; readonly missing: string }>
+
 /** Whether a model may get more engines above the first, and whether it must give some back. */
 export interface Growth {
   /** How many more may be created now. */
   readonly room: number
   /** Why there is no room for more; null if nothing limits them. */
-  readonly limit: "gpus" | "queue" | "organization" | "funds" | "first" | "surge" | null
+  readonly limit: keyof typeof growthLimits | null
   /** How many must give their GPUs to the first engines of queued runs. */
   readonly yields: number
 }
