@@ -1,9 +1,8 @@
-import { PgTypes } from "@effect/sql-pg"
 import { idMillis, type OrgId } from "@seatrial/domain"
-import { Result } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { afterPosition } from "../Page.ts"
+import { afterPosition, timeBound } from "../Page.ts"
 import type { RequestQuery } from "../Requests.ts"
+import { textArray } from "../textArray.ts"
 import { rangeKeys } from "./rangeKey.ts"
 import { receiptJson } from "./receiptJson.ts"
 import { endedRequestJson, requestJson } from "./requestJson.ts"
@@ -26,9 +25,6 @@ const classes = {
   server_error: { name: "5", bound: "status_code <= 599" }
 } as const
 const everyClass = ["2", "4", "5"]
-
-/** A time bound, limited to the range of Postgres: a larger value has no effect. */
-const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9999, 11, 31)))
 
 const order = "ORDER BY created_at DESC, id DESC"
 
@@ -87,15 +83,13 @@ export interface FoundRow {
  * The records of many keys. Each key is an organization and an ID, whose time determines the partition. The limit
  * prevents the planner from joining the keys with a whole partition.
  */
-const byKeys = <Row extends FoundRow>(sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<Row> => {
-  const text = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
-  return sql<Row>`
+const byKeys = <Row extends FoundRow>(sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<Row> =>
+  sql<Row>`
     SELECT (k.number - 1)::int AS key, record.*
-    FROM unnest(${text(keys.map(({ orgId }) => orgId))}::text[], ${keys.map(({ id }) => new Date(idMillis(id)))}::timestamptz[], ${text(keys.map(({ id }) => id))}::text[])
-      WITH ORDINALITY AS k (org_id, at, id, number)
+    FROM unnest(${textArray(keys.map(({ orgId }) => orgId))}::text[], ${keys.map(({ id }) => new Date(idMillis(id)))}::timestamptz[],
+      ${textArray(keys.map(({ id }) => id))}::text[]) WITH ORDINALITY AS k (org_id, at, id, number)
     CROSS JOIN LATERAL ${tenantOf(sql, sql`k.org_id`)}
     CROSS JOIN LATERAL (${of} LIMIT 1) AS record`
-}
 
 /** A receipt, and its digests as JSON text. */
 export interface FoundReceipt extends FoundRow {

@@ -2,6 +2,7 @@ import { type PgClient, PgTypes } from "@effect/sql-pg"
 import type { ModelId, OrgId } from "@seatrial/domain"
 import { Clock, Effect, Result, Schedule } from "effect"
 import { makeOutageLog } from "../outageLog.ts"
+import { textArray } from "../textArray.ts"
 
 /** The requests of one gateway that run on an engine, or that wait for any engine of the model (an empty `pod`). */
 export interface EndpointLoad {
@@ -28,7 +29,6 @@ const keepSeconds = 60
 const maxDeleted = 5_000
 const deleteIntervalMillis = 30_000
 
-const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
 const intArray = (values: ReadonlyArray<number>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.int4))
 const sumArray = (values: ReadonlyArray<number>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.float8))
 

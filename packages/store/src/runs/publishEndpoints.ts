@@ -1,10 +1,9 @@
-import { type PgClient, PgTypes } from "@effect/sql-pg"
+import type { PgClient } from "@effect/sql-pg"
 import { startsDiffer } from "@seatrial/domain"
-import { Clock, Effect, Result } from "effect"
+import { Clock, Effect } from "effect"
 import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
-
-const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
+import { textArray } from "../textArray.ts"
 
 /**
  * Replaces the endpoints of the revision. Endpoints that stay keep their reachability, and listeners are notified only
