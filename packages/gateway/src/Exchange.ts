@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
 import { chunkGuardOf } from "@seatrial/http"
-import { makeOutageLog } from "@seatrial/store"
+import { isOutage, makeOutageLog } from "@seatrial/store"
 import { Cause, Effect } from "effect"
 import { dialectOf } from "./dialects/dialects.ts"
 import type { Observer } from "./observability/Observer.ts"
 import { pathOf } from "./pathOf.ts"
 import { paceReads } from "./readBody.ts"
-import { faultOf, type Refusal, unavailable, writeRefusal } from "./refusals.ts"
+import { faultOf, type Refusal, writeRefusal } from "./refusals.ts"
 
 /** One HTTP request and its response. */
 export interface Exchange {
@@ -37,7 +37,7 @@ export const discardRest = (request: IncomingMessage): void => {
 
 /** Answers requests that did not reach an engine. */
 export const makeAnswerErrors = (observer: Observer["Service"]) => {
-  const logOutage = makeOutageLog("requests are refused because queries to Postgres fail")
+  const logOutage = makeOutageLog("requests are refused because Postgres does not answer")
 
   const answerRefusal = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal): void => {
     observer.refused({ id, endpoint, traceparent: traceparentOf(request), startedAt }, error)
@@ -48,10 +48,9 @@ export const makeAnswerErrors = (observer: Observer["Service"]) => {
 
   const answerFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>): Effect.Effect<void> => {
     const failure = cause.reasons.find(Cause.isFailReason)
-    const refusal = failure === undefined ? faultOf(Cause.squash(cause)) : failure.error
-    answerRefusal(exchange, endpoint, refusal)
+    answerRefusal(exchange, endpoint, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error)
     if (failure !== undefined) return Effect.void
-    if (refusal === unavailable) return logOutage(cause)
+    if (isOutage(cause)) return logOutage(cause)
     return Effect.annotateLogs(Effect.logError("a request failed because of a defect", cause), "request_id", exchange.id)
   }
 

@@ -1,5 +1,5 @@
 import type { RequestId } from "@seatrial/domain"
-import { Metering, makeOutageLog } from "@seatrial/store"
+import { isOutage, Metering, makeOutageLog } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { makeAskEngine } from "./askEngine.ts"
 import { makeBeginWork } from "./beginWork.ts"
@@ -10,17 +10,16 @@ import { failed } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
 import { Running } from "./Running.ts"
 import { makeRecordOutcome } from "./recordOutcome.ts"
-import { faultOf, unavailable } from "./refusals.ts"
+import { faultOf } from "./refusals.ts"
 import { LargeBodies } from "./vocabulary/LargeBodies.ts"
 import type { Admitted } from "./Work.ts"
 
 /** Logs why a request fails, and gives its error. An outage of Postgres is not logged for each request. */
 const makeLogFault = () => {
-  const logOutage = makeOutageLog("requests fail because queries to Postgres fail")
+  const logOutage = makeOutageLog("requests fail because Postgres does not answer")
   return (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) => {
-    const fault = faultOf(Cause.squash(cause))
-    const log = fault === unavailable ? logOutage(cause) : Effect.annotateLogs(Effect.logError(message, cause), "request_id", id)
-    return Effect.as(log, fault)
+    const log = isOutage(cause) ? logOutage(cause) : Effect.annotateLogs(Effect.logError(message, cause), "request_id", id)
+    return Effect.as(log, faultOf(Cause.squash(cause)))
   }
 }
 

@@ -1,7 +1,15 @@
 import { Cause, Clock, Effect } from "effect"
+import { SqlError } from "effect/sql"
+import { isTransient } from "./GroupCommit.ts"
 
 /** Milliseconds between two lines about the same problem. */
 const intervalMillis = 60_000
+
+/** Whether a query failed because Postgres was away. Any other failed query is a defect. */
+export const isOutage = (cause: Cause.Cause<unknown>): boolean => {
+  const failure = Cause.squash(cause)
+  return SqlError.isSqlError(failure) && isTransient(failure)
+}
 
 /**
  * Logs a problem that repeats while Postgres is away: the first time, and then once in a minute at most, with the number

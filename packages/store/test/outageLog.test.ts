@@ -1,7 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Logger, References } from "effect"
+import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { makeOutageLog } from "../src/outageLog.ts"
+import { isOutage, makeOutageLog } from "../src/outageLog.ts"
 
 it.effect("a problem that repeats is logged at once and then each minute, with the number of times, and an interruption is not", () => {
   const times: Array<unknown> = []
@@ -15,4 +16,11 @@ it.effect("a problem that repeats is logged at once and then each minute, with t
     }
     assert.deepStrictEqual(times, [1, 60, 60])
   }).pipe(Effect.provide(layerLog))
+})
+
+it("a query that Postgres refuses is a defect and no outage", () => {
+  const failed = (reason: SqlError.SqlErrorReason) => Cause.die(new SqlError.SqlError({ reason }))
+  assert.isTrue(isOutage(failed(new SqlError.ConnectionError({ cause: "away" }))))
+  assert.isFalse(isOutage(failed(new SqlError.UniqueViolation({ cause: "twice", constraint: "requests_pkey" }))))
+  assert.isFalse(isOutage(Cause.die(new Error("a defect"))))
 })
