@@ -1,6 +1,7 @@
 import { type InferencePath, optionalNullable, requestVocabulary } from "@seatrial/domain"
 import { Option, Schema } from "effect"
-import { contextLengthExceeded, engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
+import { promptTooLong } from "./promptTooLong.ts"
+import { engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
 
 const EngineErrorFields = {
   message: Schema.String,
@@ -43,30 +44,6 @@ export const roomLeft = (body: string): number | null => {
   const match = noRoom.exec(body)
   const room = match === null ? 0 : Number(match[1]) - Number(match[2])
   return room > 0 ? room : null
-}
-
-interface TooLong {
-  readonly context: number
-  readonly tokens: number
-  readonly most: number
-}
-
-/** Clients and agents search error messages for these exact words. */
-const openAi = ({ context }: TooLong) => `This model's maximum context length is ${context} tokens. Shorten the input or lower the token limit of the answer.`
-const anthropic = ({ tokens, most }: TooLong) => `prompt is too long: ${tokens} tokens > ${most} maximum`
-const wordings = {
-  "/v1/chat/completions": openAi,
-  "/v1/completions": openAi,
-  "/v1/responses": openAi,
-  "/v1/messages": anthropic,
-  "/v1/messages/count_tokens": anthropic
-} as const satisfies Readonly<Record<InferencePath, (long: TooLong) => string>>
-const params: Readonly<Record<InferencePath, string>> = {
-  "/v1/chat/completions": "messages",
-  "/v1/completions": "prompt",
-  "/v1/responses": "input",
-  "/v1/messages": "messages",
-  "/v1/messages/count_tokens": "messages"
 }
 
 /** Engines convert these requests into chat requests and report errors with the field names of chat. */
@@ -130,5 +107,5 @@ export const readEngineError = (body: string, status: number, at: { readonly end
   }
   const context = at.maxModelLen
   const tokens = long === null ? { tokens: tokensIn(message, context), most: context } : { tokens: Number(long[1]), most: Number(long[2]) - 1 }
-  return contextLengthExceeded(wordings[at.endpoint]({ context, ...tokens }), params[at.endpoint])
+  return promptTooLong(at.endpoint, { context, ...tokens })
 }

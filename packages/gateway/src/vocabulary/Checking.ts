@@ -65,6 +65,8 @@ export class Checking {
   readonly fields: ReadonlySet<string>
   /** The supported values of `response_format.type`. */
   readonly formats: ReadonlySet<string>
+  /** What the JSON schemas so far contain. */
+  readonly schemas = { values: 0, characters: 0 }
   readonly #path: Array<Step> = []
   #images: ImagePlaces | undefined
 

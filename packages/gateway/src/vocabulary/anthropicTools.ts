@@ -1,6 +1,7 @@
 import { cacheControl } from "./anthropicBlocks.ts"
-import { advisory, anyMembers, boolean, type Check, list, members, never, only, text, variant } from "./Check.ts"
+import { advisory, boolean, type Check, list, members, never, only, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
+import { jsonSchema } from "./jsonSchema.ts"
 import { isMembers } from "./parseBody.ts"
 import { direct, functionName, refuseStrict } from "./tools.ts"
 
@@ -11,7 +12,7 @@ const custom = members(
     type: text,
     name: functionName,
     description: text,
-    input_schema: anyMembers,
+    input_schema: jsonSchema,
     strict: boolean,
     cache_control: cacheControl,
     eager_input_streaming: advisory(boolean),

@@ -1,6 +1,7 @@
 import { type InferencePath, nameInEngine } from "@seatrial/domain"
 import { checkImageCount } from "../images/checkImages.ts"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
+import { promptTooLong } from "../promptTooLong.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
 import { answerLimit, outputLimitOf } from "./answerLimit.ts"
 import { Checking, type Target } from "./Checking.ts"
@@ -71,6 +72,16 @@ const givenTokensOf = ({ prompt }: Readonly<Record<string, unknown>>): number | 
   return prompt.reduce<number>((sum, one) => sum + (Array.isArray(one) ? one.length : 0), 0)
 }
 
+/**
+ * Refuses a conversation with more messages than the context has tokens: a chat template writes at least one token for
+ * each. An engine would render and tokenize all of it first, while the requests of others wait.
+ */
+const checkMessageCount = (endpoint: InferencePath, { input, messages }: Readonly<Record<string, unknown>>, { maxModelLen }: Target): void => {
+  const conversation = endpoint === "/v1/responses" ? input : messages
+  const tokens = Array.isArray(conversation) ? conversation.length : 0
+  if (tokens > maxModelLen) throw promptTooLong(endpoint, { context: maxModelLen, tokens, most: maxModelLen })
+}
+
 /** Members that are not copied to the engine's body. */
 const own = new Set(["model", "prompt_cache_key", "stream", "stream_options"])
 
@@ -87,6 +98,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
   const served = target.capabilities.supported_endpoints
   if (!served.includes(endpoint))
     throw unsupportedEndpoint(`The model does not support ${endpoint}${served.length === 0 ? "" : `. It supports ${served.join(", ")}`}.`, "model")
+  checkMessageCount(endpoint, members, target)
   const at = new Checking(endpoint, target)
   const body = endpoints[endpoint].check(members, at)
   const { stream, stream_options } = body

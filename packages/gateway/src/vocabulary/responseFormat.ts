@@ -1,10 +1,11 @@
-import { anyMembers, boolean, type Check, members, text } from "./Check.ts"
+import { boolean, type Check, members, text } from "./Check.ts"
+import { jsonSchema } from "./jsonSchema.ts"
 import { isMembers } from "./parseBody.ts"
 import { functionName } from "./tools.ts"
 
 const plain = members({ type: text })
 const withSchema = members(
-  { type: text, json_schema: members({ name: functionName, description: text, schema: anyMembers, strict: boolean }, ["name", "schema"]) },
+  { type: text, json_schema: members({ name: functionName, description: text, schema: jsonSchema, strict: boolean }, ["name", "schema"]) },
   ["json_schema"]
 )
 

@@ -1,6 +1,7 @@
 import { advisory, anyMembers, boolean, type Check, integer, list, members, never, number, numberAbove, only, text, variant } from "./Check.ts"
 import { metadata } from "./chat.ts"
 import { fillSamplingDefaults } from "./fillSamplingDefaults.ts"
+import { jsonSchema } from "./jsonSchema.ts"
 import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
 import { reasoningEffort, responseReasoningTogether } from "./reasoning.ts"
@@ -19,7 +20,7 @@ const formats: Readonly<Record<string, Check>> = {
     return undefined
   },
   json_object: members({ type: text }),
-  json_schema: members({ type: text, name: functionName, description: text, schema: anyMembers, strict: boolean }, ["name", "schema"])
+  json_schema: members({ type: text, name: functionName, description: text, schema: jsonSchema, strict: boolean }, ["name", "schema"])
 }
 const format: Check = (value, at) => {
   const checked = variant("type", formats)(value, at)

@@ -1,5 +1,6 @@
 import { advisory, integer, members, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
+import { jsonSchema } from "./jsonSchema.ts"
 import { isMembers } from "./parseBody.ts"
 import { messageEffortTogether, reasoningEffort, switchedOff } from "./reasoning.ts"
 
@@ -35,7 +36,7 @@ export const thinkingTogether = (body: Record<string, unknown>, at: Checking): v
   if (chosen.type === "disabled") body.chat_template_kwargs = switchedOff
 }
 
-const schemaFormat = members({ type: text, schema: (value, at) => (isMembers(value) ? value : at.invalid("expected an object")) }, ["schema"])
+const schemaFormat = members({ type: text, schema: jsonSchema }, ["schema"])
 
 /** `output_config` of a message. */
 export const outputConfig = members({

@@ -1,7 +1,8 @@
 import { JsonExcess, scanJson } from "@seatrial/http"
 import { parseJson } from "../dialects/json.ts"
-import { anyMembers, boolean, type Check, list, type Members, members, never, only, sentBack, text, variant } from "./Check.ts"
+import { boolean, type Check, list, type Members, members, never, only, sentBack, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
+import { jsonSchema } from "./jsonSchema.ts"
 import { isMembers, jsonLimits } from "./parseBody.ts"
 
 const mostTools = 128
@@ -50,7 +51,7 @@ export const toolForms = (under: "function" | null) => {
     const inner = under !== null && isMembers(checked) ? checked[under] : checked
     return isMembers(inner) ? inner : {}
   }
-  const definition = { name: functionName, description: text, parameters: anyMembers, strict: boolean, ...(under === null ? ofResponses : {}) }
+  const definition = { name: functionName, description: text, parameters: jsonSchema, strict: boolean, ...(under === null ? ofResponses : {}) }
   const someTools = list(aFunction(definition), 1, mostTools)
   const namedChoice = aFunction({ name: functionName })
 
