@@ -3,7 +3,10 @@ const share = 10
 /** Second attempts available before any request arrives. */
 const inHand = 10
 
-/** Limits second attempts to a tenth of a model's requests: if all engines fail, retries must not double their load. */
+/**
+ * Limits second attempts to a tenth of a model's requests, and ten more: if all engines fail, retries must not double
+ * their load.
+ */
 export class RetryBudget {
   #requests = share * inHand
 

@@ -1,6 +1,6 @@
 import { Action } from "./Decision.ts"
 
-/** The actions, if they concern the engine with that ordinal. */
+/** The actions, applied to the engine with that ordinal. */
 export const onEngine = (ordinal: number, actions: ReadonlyArray<Action>): ReadonlyArray<Action> => {
   if (ordinal === 0) return actions
   return actions.map((action) => {
