@@ -26,7 +26,10 @@ const bodyErrors = [InvalidBody, BodyTooLarge, UnsupportedMediaType] as const
 
 const Location = Schema.String.check(Schema.isPattern(/^\/v1\/deployments\/[^/]+$/u))
 
-/** Preview, create, follow and cancel deployments. One name covers some groups of phases: `staging` is `provisioning` or `booting`. */
+/**
+ * Preview, create, follow and cancel deployments. One name covers some groups of phases: `staging` is `provisioning` or
+ * `booting`.
+ */
 export class DeploymentsGroup extends HttpApiGroup.make("deployments")
   .add(
     HttpApiEndpoint.post("preview", "/v1/deployment-previews", {
@@ -81,7 +84,8 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
     HttpApiEndpoint.post("cancel", "/v1/deployments/:id/cancel", {
       params: { id: Schema.String },
       query: NoQuery,
-      // Empty comes first: generated clients send the first schema that fits, and NoContent would match every missing body.
+      // Empty comes first: generated clients send the first schema that fits, and NoContent would match every missing
+      // body.
       payload: [Empty, HttpApiSchema.NoContent],
       success: Cancelled,
       error: [...bodyErrors, NotFound, DeploymentFinished]

@@ -1,6 +1,7 @@
 import { type Json, mapMembers } from "./jsonTree.ts"
 
-// Responses that the server sends before an endpoint is reached, and paths that are not endpoints. The OpenAPI generator knows neither.
+// Responses that the server sends before an endpoint is reached, and paths that are not endpoints. The OpenAPI
+// generator knows neither.
 
 const nullable = { anyOf: [{ type: "string" }, { type: "null" }] }
 

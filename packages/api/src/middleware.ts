@@ -12,8 +12,9 @@ import {
 } from "./publicErrors.ts"
 
 /**
- * The ID of the current HTTP request: `x-request-id` of every response and `request_id` of every error. It is a reference because the
- * middleware below needs it and is built before the first request. The server sets it for each request.
+ * The ID of the current HTTP request: `x-request-id` of every response and `request_id` of every error. It is a
+ * reference because the middleware below needs it and is built before the first request. The server sets it for each
+ * request.
  */
 export const RequestIdentity = Context.Reference<RequestId>("seatrial/RequestIdentity", {
   defaultValue: () => Schema.decodeSync(RequestId)("req_00000000000000000000000000")

@@ -5,7 +5,9 @@ import { exampleError } from "./exampleErrors.ts"
 import { answerExamples, requestExamples, signedExamples } from "./examples.ts"
 import { isRecord, type Json, mapMembers } from "./jsonTree.ts"
 
-/** Schemas of integer query parameters. The generator describes them as strings, because they are digits on the wire. */
+/**
+ * Schemas of integer query parameters. The generator describes them as strings, because they are digits on the wire.
+ */
 const integerParameters: Readonly<Record<string, Json>> = {
   limit: { type: "integer", minimum: 1, maximum: 200, default: 50 },
   from: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
@@ -60,7 +62,10 @@ const statusDescriptions: Readonly<Record<string, string>> = {
 
 const schemaName = (name: string) => name.replace(/Encoded$/, "")
 
-/** Gives schemas the names of the contract and removes what the generator adds. Accepts a schema or any JSON that contains schemas. */
+/**
+ * Gives schemas the names of the contract and removes what the generator adds. Accepts a schema or any JSON that
+ * contains schemas.
+ */
 const describeSchema = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(describeSchema)
   if (!isRecord(value)) return value
@@ -173,7 +178,10 @@ const describeOperation = (schemas: Json, path: string, operation: Json): Json =
   }
 }
 
-/** Completes the generated document: precise schemas, descriptions, examples, links, and the responses that the server sends before an endpoint is reached. */
+/**
+ * Completes the generated document: precise schemas, descriptions, examples, links, and the responses that the server
+ * sends before an endpoint is reached.
+ */
 export const describeApi = (generated: Record<string, unknown>): Record<string, unknown> => {
   const document = describeSchema(generated)
   if (!isRecord(document)) return generated

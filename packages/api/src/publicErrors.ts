@@ -14,7 +14,10 @@ const body = <const Type extends string, const Codes extends readonly [string, .
   })
 })
 
-/** A failure whose body is exactly the contract's Error object. Subclasses add `_tag` as a class field, so that it is never encoded. */
+/**
+ * A failure whose body is exactly the contract's Error object. Subclasses add `_tag` as a class field, so that it is
+ * never encoded.
+ */
 const failure =
   <Self>() =>
   <const Type extends string, const Codes extends readonly [string, ...Array<string>]>(identifier: string, httpApiStatus: number, type: Type, codes: Codes) =>
@@ -46,7 +49,9 @@ export class InvalidIdempotencyKey extends failure<InvalidIdempotencyKey>()("Inv
   readonly _tag = "InvalidIdempotencyKey"
 }
 
-/** 402: the organization has not made a purchase, its billing is suspended, or its balance or spend limit is used up. */
+/**
+ * 402: the organization has not made a purchase, its billing is suspended, or its balance or spend limit is used up.
+ */
 export class FirstPurchaseRequired extends failure<FirstPurchaseRequired>()("FirstPurchaseRequiredError", 402, "billing_error", [
   "first_purchase_required",
   "insufficient_balance",
@@ -90,7 +95,9 @@ export class ModelNotActivated extends failure<ModelNotActivated>()("ModelNotAct
   readonly _tag = "ModelNotActivated"
 }
 
-/** 409: a ModelDeployment in the cluster manages the model: it would deploy it again, or sets the number of its engines. */
+/**
+ * 409: a ModelDeployment in the cluster manages the model: it would deploy it again, or sets the number of its engines.
+ */
 export class ModelManaged extends failure<ModelManaged>()("ModelManagedError", 409, "conflict_error", ["model_managed"]) {
   readonly _tag = "ModelManaged"
 }
@@ -127,7 +134,10 @@ export class Internal extends failure<Internal>()("InternalError", 500, "api_err
 
 class UnauthorizedBody extends failure<UnauthorizedBody>()("UnauthorizedError", 401, "authentication_error", ["missing_api_key", "invalid_api_key"]) {}
 
-/** 401: the key is missing, unknown, revoked or expired, or its organization is inactive. `challenge`: value of `WWW-Authenticate`. */
+/**
+ * 401: the key is missing, unknown, revoked or expired, or its organization is inactive. `challenge`: value of
+ * `WWW-Authenticate`.
+ */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>("Unauthorized")("Unauthorized", {
   ...UnauthorizedBody.fields,
   challenge: Schema.String
@@ -149,7 +159,10 @@ class RateLimitedBody extends failure<RateLimitedBody>()("RateLimitedError", 429
   "address_rate_limited"
 ]) {}
 
-/** 429: a rate limit of the key, of its organization or of unknown keys from one address is exceeded. `retryAfter`: whole seconds, at least 1. */
+/**
+ * 429: a rate limit of the key, of its organization or of unknown keys from one address is exceeded. `retryAfter`:
+ * whole seconds, at least 1.
+ */
 export class RateLimited extends Schema.TaggedError<RateLimited>("RateLimited")("RateLimited", { ...RateLimitedBody.fields, retryAfter: Schema.Int }) {}
 
 export const RateLimitedResponse = RateLimited.pipe(

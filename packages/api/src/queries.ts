@@ -1,7 +1,9 @@
 import { AuditResource, DeploymentBucket, ModelStatus, Visibility } from "@seatrial/domain"
 import { Schema, SchemaTransformation } from "effect"
 
-/** An integer in plain digits. No sign, space, exponent or leading zero, so that each value has exactly one spelling. */
+/**
+ * An integer in plain digits. No sign, space, exponent or leading zero, so that each value has exactly one spelling.
+ */
 const Digits = (minimum: number, maximum: number) =>
   Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/u, { message: "must be a whole number in plain digits" })).pipe(
     Schema.decodeTo(Schema.Int.check(Schema.isBetween({ minimum, maximum })), SchemaTransformation.transform({ decode: Number, encode: String }))
@@ -45,7 +47,10 @@ export const OrgModelsQuery = Schema.Struct({
   ...page,
   status: Schema.optionalKey(ModelStatus),
   visibility: Schema.optionalKey(Visibility),
-  /** Part of the slug, display name or repository, case-insensitive. Empty means no filter: the contract sets only an upper bound. */
+  /**
+   * Part of the slug, display name or repository, case-insensitive. Empty means no filter: the contract sets only an
+   * upper bound.
+   */
   q: Schema.optionalKey(Text(120, 0))
 })
 export type OrgModelsQuery = typeof OrgModelsQuery.Type

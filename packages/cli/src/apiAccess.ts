@@ -27,8 +27,9 @@ interface StoredAccess {
 }
 
 /**
- * Chooses the API and the key. The order of precedence is: environment variables, the profile that the environment names, the system started in
- * this folder, the current profile. A stored key is only sent to the address that it is stored with.
+ * Chooses the API and the key. The order of precedence is: environment variables, the profile that the environment
+ * names, the system started in this folder, the current profile. A stored key is only sent to the address that it is
+ * stored with.
  */
 export const chooseAccess = (
   { address, gateway = Option.none(), key }: ExplicitAccess,
@@ -54,7 +55,8 @@ export class Access extends Context.Service<Access, { readonly address: string; 
   "seatrial/cli/Access"
 ) {}
 
-// A user waits at a terminal, so the command reports an unreachable API early. Waiting for a deployment has a separate limit.
+// A user waits at a terminal, so the command reports an unreachable API early. Waiting for a deployment has a separate
+// limit.
 const retry = { attempts: 4, totalTime: 60_000 }
 
 const notRunning =

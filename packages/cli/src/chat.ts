@@ -66,7 +66,10 @@ const answer = Effect.fnUntraced(function* (model: string, messages: ReadonlyArr
   })
 })
 
-/** The callable name of a model reference. A name with an organization is used as is. A slug refers to the organization's own model, otherwise to a published one. */
+/**
+ * The callable name of a model reference. A name with an organization is used as is. A slug refers to the
+ * organization's own model, otherwise to a published one.
+ */
 const resolveCallableName = Effect.fnUntraced(function* (reference: string) {
   if (reference.includes("/")) return reference
   if (reference.startsWith("mdl_")) return yield* callableName(yield* findModel(reference))

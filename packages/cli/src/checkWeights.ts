@@ -7,8 +7,9 @@ import { weightFlags } from "./weightFlags.ts"
 const failed = (code: string, text: string, exitCode = 3) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
 /**
- * Runs first in an engine pod that reads the weights store directly. Checks that the files have not changed since they were downloaded and
- * verified. On failure its last line is `<code>: <text>`. Exit code 3 means that a retry does not help.
+ * Runs first in an engine pod that reads the weights store directly. Checks that the files have not changed since they
+ * were downloaded and verified. On failure its last line is `<code>: <text>`. Exit code 3 means that a retry does not
+ * help.
  */
 export const checkWeightsCommand = Command.make(
   "check-weights",

@@ -23,6 +23,9 @@ const isColored = (): boolean => process.stdout.isTTY === true && !process.env.N
 
 const paint = (code: number, text: string) => `\u001b[${code}m${text}\u001b[0m`
 
-/** Colors states and, if `hasHeader`, prints the first line in bold. Returns the lines unchanged if standard output is not a terminal. */
+/**
+ * Colors states and, if `hasHeader`, prints the first line in bold. Returns the lines unchanged if standard output is
+ * not a terminal.
+ */
 export const inColor = (lines: ReadonlyArray<string>, hasHeader: boolean, colored = isColored()): ReadonlyArray<string> =>
   colored ? lines.map((line, index) => (hasHeader && index === 0 ? paint(1, line) : line.replace(state, (word) => paint(colors[word] ?? 0, word)))) : lines

@@ -7,15 +7,18 @@ import { weightFlags } from "./weightFlags.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
-/** The copies that other pods use, as the operator writes them: Unix milliseconds, then prefixes of commits. If it is missing, all copies may be in use. */
+/**
+ * The copies that other pods use, as the operator writes them: Unix milliseconds, then prefixes of commits. If it is
+ * missing, all copies may be in use.
+ */
 const inUseOf = (text: string) => {
   const [at = "", ...commits] = text.split(" ").filter((word) => word !== "")
   return { at: /^\d{1,15}$/.test(at) ? Number(at) : 0, commits }
 }
 
 /**
- * Runs first in an engine pod whose host class caches weights on its nodes. Copies a commit from the store to the node and verifies it. On
- * failure its last line is `<code>: <text>`. Exit code 3 means that a retry does not help.
+ * Runs first in an engine pod whose host class caches weights on its nodes. Copies a commit from the store to the node
+ * and verifies it. On failure its last line is `<code>: <text>`. Exit code 3 means that a retry does not help.
  */
 export const copyWeightsCommand = Command.make(
   "copy-weights",

@@ -27,8 +27,8 @@ const audienceOf = (tokenSharedBy: Option.Option<string>): RefusalAudience =>
   })
 
 /**
- * Runs in download Jobs: downloads the files of a pinned commit into a folder and verifies each. On failure its last line is
- * `<code>: <text>`. Exit code 3 means that the bytes differ from the commit, so a retry does not help.
+ * Runs in download Jobs: downloads the files of a pinned commit into a folder and verifies each. On failure its last
+ * line is `<code>: <text>`. Exit code 3 means that the bytes differ from the commit, so a retry does not help.
  */
 export const fetchCommand = Command.make(
   "fetch",
@@ -56,7 +56,8 @@ export const fetchCommand = Command.make(
       const bring = Effect.fnUntraced(function* (wanted: Wanted, base?: Commit) {
         const { commit, directory, manifest, repo } = wanted
         const stored = yield* storedFiles(directory, repo, commit, manifest)
-        // Screening pinned the base of the adapter, and its files have already been downloaded. The base is not looked up again.
+        // Screening pinned the base of the adapter, and its files have already been downloaded. The base is not looked
+        // up again.
         const listed = hub
           .inspect({ repo, ref: commit, base, hash: false, patience: "long" }, token)
           .pipe(logWaiting(`the model hub (HF_ENDPOINT) to list the files of ${repo} at ${commit.slice(0, 7)}`))

@@ -101,7 +101,10 @@ const live = Effect.gen(function* () {
 /** Milliseconds in a phase after which its meaning is explained. Most phases are shorter. */
 const adviceDelayMillis = 5000
 
-/** Shows the phases of a run on standard error until it ends. Interrupting the command does not cancel the run, and a message says so. */
+/**
+ * Shows the phases of a run on standard error until it ends. Interrupting the command does not cancel the run, and a
+ * message says so.
+ */
 export const follow = Effect.fnUntraced(function* (id: string) {
   const api = yield* SeatrialClient
   const progress = yield* process.stderr.isTTY === true ? live : plain

@@ -3,7 +3,10 @@ export const outputExitCode = (fault: NodeJS.ErrnoException): number => (fault.c
 
 let isGuarded = false
 
-/** Makes the command fail if a result cannot be written to standard output. It prints no message if the reader has closed the pipe. */
+/**
+ * Makes the command fail if a result cannot be written to standard output. It prints no message if the reader has
+ * closed the pipe.
+ */
 export const guardOutput = (): void => {
   if (isGuarded) return
   isGuarded = true

@@ -36,7 +36,10 @@ type Manifest = typeof Manifest.Type
 const decodeManifest = Schema.decodeUnknownOption(Manifest)
 const decodeItems = Schema.decodeUnknownOption(Schema.Struct({ items: Schema.Array(Schema.Unknown) }))
 
-/** An image that an installation pulls. `digest` is null if no manifest has it. `used_by` has the objects that name the image, as `Kind/name`. */
+/**
+ * An image that an installation pulls. `digest` is null if no manifest has it. `used_by` has the objects that name the
+ * image, as `Kind/name`.
+ */
 type PulledImage = { readonly image: string; readonly digest: string | null; readonly used_by: ReadonlyArray<string> }
 
 interface Reference {

@@ -3,7 +3,10 @@ import { Command } from "effect/cli"
 /** Flags that need the description of every command. */
 const needsAllCommands = /^--(?:completions|wizard)/
 
-/** A command whose modules are loaded only if the arguments name it. Otherwise the command has only a name and a description. */
+/**
+ * A command whose modules are loaded only if the arguments name it. Otherwise the command has only a name and a
+ * description.
+ */
 export const lazily = async <const Name extends string, E, R>(
   args: ReadonlyArray<string>,
   name: Name,

@@ -24,7 +24,10 @@ export const timeFlags = {
 
 const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** Unix milliseconds of a time, or of a duration before `now`. None if it is neither. A time of day requires a time zone. */
+/**
+ * Unix milliseconds of a time, or of a duration before `now`. None if it is neither. A time of day requires a time
+ * zone.
+ */
 export const parseTime = (text: string, now: number): Option.Option<number> => {
   const [, amount, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
   if (amount !== undefined && unit !== undefined) return Option.some(Math.max(0, now - Number(amount) * (units[unit] ?? 0)))

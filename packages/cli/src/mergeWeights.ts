@@ -6,7 +6,9 @@ import { CommandError } from "./CommandError.ts"
 
 const folder = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description))
 
-/** Creates the merged model that an adapter's fidelity is measured against, and checks it against a second computation. */
+/**
+ * Creates the merged model that an adapter's fidelity is measured against, and checks it against a second computation.
+ */
 export const mergeWeightsCommand = Command.make(
   "merge-weights",
   {

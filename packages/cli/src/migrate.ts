@@ -5,8 +5,9 @@ import { storeFailure } from "./admin/storeFailure.ts"
 import { CommandError } from "./CommandError.ts"
 
 /**
- * Migrates the database and exits. An installation runs this before it replaces programs, so that a long migration neither delays their start
- * nor lets a probe kill them. `migrate` applies the pending migrations and returns the number and name of each.
+ * Migrates the database and exits. An installation runs this before it replaces programs, so that a long migration
+ * neither delays their start nor lets a probe kill them. `migrate` applies the pending migrations and returns the
+ * number and name of each.
  */
 export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>, hasRoles: Effect.Effect<boolean, E>) =>
   Command.make(

@@ -7,7 +7,10 @@ export const logWaiting = (what: string) => {
   return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => Effect.raceFirst(effect, log)
 }
 
-/** Logs progress at the start and then every five seconds if it has changed, until the scope closes. `report` logs it immediately. */
+/**
+ * Logs progress at the start and then every five seconds if it has changed, until the scope closes. `report` logs it
+ * immediately.
+ */
 export const makeProgressLog = Effect.gen(function* () {
   let progress: FetchProgress | null = null
   const meter = makeSpeedMeter()

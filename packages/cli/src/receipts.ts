@@ -148,7 +148,10 @@ const makeVerify = <E, E2>(layerKeyed: Layer.Layer<SeatrialClient, E>, layerPubl
   )
 }
 
-/** `receipts get` requires an API key. `receipts verify` requires one only for a request ID, and needs no API for a file with `--keys`. */
+/**
+ * `receipts get` requires an API key. `receipts verify` requires one only for a request ID, and needs no API for a file
+ * with `--keys`.
+ */
 export const makeReceiptsCommand = <E, E2>(layerKeyed: Layer.Layer<SeatrialClient, E>, layerPublic: Layer.Layer<SeatrialClient, E2>) =>
   Command.make("receipts").pipe(
     Command.withDescription("Receipts of requests, and their signatures."),

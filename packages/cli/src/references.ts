@@ -67,8 +67,9 @@ export interface HubRepository {
 }
 
 /**
- * Parses a repository reference: `owner/name`, or the URL of its page on a hub. The URL of a branch, tag or commit (`/tree/REF`,
- * `/blob/REF/FILE`, `/commit/REF`) also sets the ref. The host is ignored, because the server has only one hub.
+ * Parses a repository reference: `owner/name`, or the URL of its page on a hub. The URL of a branch, tag or commit
+ * (`/tree/REF`, `/blob/REF/FILE`, `/commit/REF`) also sets the ref. The host is ignored, because the server has only
+ * one hub.
  */
 export const parseRepository = (text: string): HubRepository => {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return { repo: text }

@@ -17,6 +17,9 @@ const advice = (defect: unknown): string =>
     ? "Check that Postgres answers at DATABASE_URL, then run the command again. Each command makes its change completely or not at all."
     : "This is a bug in the command."
 
-/** Reports an unexpected failure, such as a lost connection to Postgres, in a sentence instead of a stack trace. Exits with code 1. */
+/**
+ * Reports an unexpected failure, such as a lost connection to Postgres, in a sentence instead of a stack trace. Exits
+ * with code 1.
+ */
 export const reportDefect = (defect: unknown) =>
   Effect.andThen(Console.error(`The command failed: ${reasonOf(defect)}. ${advice(defect)}`), Effect.fail(new UnexpectedFailure()))

@@ -177,7 +177,10 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
     ])
   )
 
-/** Runs the command with these arguments and all its layers. Signals and the exit code are left to the process. The failure contains the exit code. */
+/**
+ * Runs the command with these arguments and all its layers. Signals and the exit code are left to the process. The
+ * failure contains the exit code.
+ */
 export const runCommand = (args: ReadonlyArray<string>) =>
   Effect.promise(() => makeCommand(args)).pipe(
     Effect.flatMap((command) => Command.runWith(command, { version: "0.1.0" })(args)),

@@ -60,7 +60,10 @@ const preview = Effect.fnUntraced(function* (options: { readonly json: boolean; 
   yield* Console.error(summary)
 })
 
-/** Applies the rules of this version to the recorded history of a database. The database and the cluster stay as they are. */
+/**
+ * Applies the rules of this version to the recorded history of a database. The database and the cluster stay as they
+ * are.
+ */
 export const upgradePreviewCommand = Command.make("upgrade-preview", { limit, json }, preview).pipe(
   Command.withShortDescription("Lists recorded decisions that this version would make differently. Reads the database."),
   Command.withDescription(

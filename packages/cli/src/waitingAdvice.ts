@@ -1,4 +1,7 @@
-/** Explains a phase that can take long and what to do, one sentence per line. Undefined for short phases. `id`: ID of the deployment. */
+/**
+ * Explains a phase that can take long and what to do, one sentence per line. Undefined for short phases. `id`: ID of
+ * the deployment.
+ */
 export const waitingAdvice = (phase: string, id: string): string | undefined => {
   const cancelHint = `To use other GPUs, cancel this deployment with \`seatrial cancel ${id}\` and deploy again with --host-class (\`seatrial preview\` lists the classes that fit).`
   if (phase === "waiting") {

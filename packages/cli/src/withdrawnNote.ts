@@ -1,7 +1,10 @@
 import type { DeploymentDetail } from "@seatrial/domain"
 import { escapeUnsafe } from "./plainText.ts"
 
-/** Lists the capabilities that an activated run does not serve, because they failed their checks. Undefined if there are none. */
+/**
+ * Lists the capabilities that an activated run does not serve, because they failed their checks. Undefined if there are
+ * none.
+ */
 export const withdrawnNote = ({ checks, id }: Pick<DeploymentDetail, "checks" | "id">): string | undefined => {
   const failed = checks.filter(({ passed }) => !passed)
   if (failed.length === 0) return undefined

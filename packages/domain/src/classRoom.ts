@@ -9,7 +9,10 @@ export const ClassCapacity = Schema.Struct({ gpus: Count, free_gpus: Count, free
 export type ClassCapacity = typeof ClassCapacity.Type
 export type ClassCapacities = ReadonlyMap<string, ClassCapacity>
 
-/** Which of the host classes on which a model fits have free GPUs now. `message`: what a deployment would wait for, and what to do; null if it would not wait. */
+/**
+ * Which of the host classes on which a model fits have free GPUs now. `message`: what a deployment would wait for, and
+ * what to do; null if it would not wait.
+ */
 export const PreviewPlacement = Schema.Struct({
   message: Schema.NullOr(Schema.String),
   host_classes: Schema.Array(

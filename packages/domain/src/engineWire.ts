@@ -26,7 +26,10 @@ export interface TrialMetrics {
   readonly cacheConfig: { readonly name: string; readonly prefixCacheOff: string; readonly blockSizeLabel: string } | null
 }
 
-/** How an engine behaves on the wire: everything that the gateway and the operator must know to talk to one engine and not to another. */
+/**
+ * How an engine behaves on the wire: everything that the gateway and the operator must know to talk to one engine and
+ * not to another.
+ */
 export interface EngineWire {
   /** The path that answers 200 quickly as long as the engine works. */
   readonly livenessPath: "/health" | "/ready"
@@ -35,19 +38,28 @@ export interface EngineWire {
   readonly trialMetrics: TrialMetrics
   /** Whether a served name may begin with a hyphen. The engine is started with another name if not. */
   readonly acceptsLeadingHyphen: boolean
-  /** Whether requests on OpenAI paths may leave out `model`. A model that was published or withdrawn after the start has a name that the engine does not know. */
+  /**
+   * Whether requests on OpenAI paths may leave out `model`. A model that was published or withdrawn after the start has
+   * a name that the engine does not know.
+   */
   readonly acceptsUnnamedModel: boolean
   /** Whether answers contain the name that the engine was started with instead of the name in the request. */
   readonly answersWithServedName: boolean
   /** The value of `model` that selects the LoRA adapter. */
   readonly adapterModel: string
-  /** Paths on which the engine ignores `cache_salt` and a request ID, so that it cannot separate the prefix caches of organizations. */
+  /**
+   * Paths on which the engine ignores `cache_salt` and a request ID, so that it cannot separate the prefix caches of
+   * organizations.
+   */
   readonly unsaltedPaths: ReadonlySet<InferencePath>
   /** The body field that carries the request ID; null if the engine has none. */
   readonly requestIdField: "rid" | null
   /** The member of an assistant message that holds its reasoning. */
   readonly reasoningField: "reasoning" | "reasoning_content"
-  /** Whether running usage in a stream is expensive for models that reason, because the engine counts the whole answer again for each chunk. */
+  /**
+   * Whether running usage in a stream is expensive for models that reason, because the engine counts the whole answer
+   * again for each chunk.
+   */
   readonly recountsUsageWithReasoning: boolean
   /** Whether a stream reports the cached tokens of its first prompt only. */
   readonly streamsCachedTokensOfFirstPrompt: boolean

@@ -24,7 +24,10 @@ export interface Fit {
   readonly gpu_count: number
   readonly gpu_memory_bytes: number
   readonly weights_bytes: number
-  /** The KV cache that remains with the upper bound of the overhead, or with the lower bound if only that one leaves enough. */
+  /**
+   * The KV cache that remains with the upper bound of the overhead, or with the lower bound if only that one leaves
+   * enough.
+   */
   readonly kv_cache_bytes: number
   /** Bytes of one token in all layers that cache it. */
   readonly kv_bytes_per_token: number

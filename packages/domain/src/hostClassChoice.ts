@@ -6,7 +6,10 @@ type Choice = Pick<ServingRequest, "host_class">
 export const classOrder = ({ host_class: choice }: Choice): ReadonlyArray<string> | null =>
   choice === undefined || choice === anyHostClass ? null : typeof choice === "string" ? [choice] : choice
 
-/** Whether a run may be placed on one of several classes: the request lists several, or says `any`. Without a class the fit chooses one, for good. */
+/**
+ * Whether a run may be placed on one of several classes: the request lists several, or says `any`. Without a class the
+ * fit chooses one, for good.
+ */
 export const isClassChoice = ({ host_class: choice }: Choice): boolean =>
   choice === anyHostClass || (choice !== undefined && typeof choice !== "string" && choice.length > 1)
 

@@ -92,7 +92,9 @@ export const blockOf = (config: ModelConfig, layout: KvLayout): number => {
   return Math.max(layout.blockTokens, Math.ceil(Math.max(...states) / Math.min(...tokens) / layout.blockTokens) * layout.blockTokens)
 }
 
-/** Number of tokens that an engine keeps of a window or chunk if it does not page it like the other layers; else null. */
+/**
+ * Number of tokens that an engine keeps of a window or chunk if it does not page it like the other layers; else null.
+ */
 const windowedTokensOf = (group: LayerGroup, { windowedShare, windowedTokens }: KvLayout, tokens: number): number | null => {
   if (group.kind !== "sliding" && group.kind !== "chunked") return null
   if (windowedTokens !== undefined) return windowedTokens(group.kind === "sliding" ? group.window : group.chunk)

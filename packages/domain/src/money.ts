@@ -40,7 +40,10 @@ export type Usage = typeof Usage.Type
 /** `numerator / denominator` for non-negative numbers, rounded half up. */
 export const divideHalfUp = (numerator: bigint, denominator: bigint): bigint => (2n * numerator + denominator) / (2n * denominator)
 
-/** Cost in micro-dollars: the sum over the token classes of tokens x rate, per million tokens, rounded half up once at the end. */
+/**
+ * Cost in micro-dollars: the sum over the token classes of tokens x rate, per million tokens, rounded half up once at
+ * the end.
+ */
 export const costMicros = (usage: Usage, prices: Prices): bigint => {
   const part = (tokens: number | null, rate: string) => BigInt(tokens ?? 0) * BigInt(rate)
   const total =

@@ -85,8 +85,8 @@ export const mayActivateFrom = (from: Phase, { serve, verified }: { readonly ser
 export const isUnplaced = (phase: Phase): boolean => !phaseTraits[phase].terminal && !phaseTraits[phase].holdsGpus
 
 /**
- * How often a run may return to `queued` from GPUs that it had: its node or capacity was lost, or another node must show
- * which of the two is at fault. A return without GPUs does not count.
+ * How often a run may return to `queued` from GPUs that it had: its node or capacity was lost, or another node must
+ * show which of the two is at fault. A return without GPUs does not count.
  */
 export const maxRequeues = 3
 

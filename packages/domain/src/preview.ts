@@ -57,7 +57,10 @@ export type Decision =
   | {
       readonly preview: DerivedPreview
       readonly estimate: Estimate
-      /** All ways to serve it that the request leaves open, in order of preference: the chosen one only, unless the request lists classes or says `any`. */
+      /**
+       * All ways to serve it that the request leaves open, in order of preference: the chosen one only, unless the
+       * request lists classes or says `any`.
+       */
       readonly options: ReadonlyArray<ServingOption>
     }
   | { readonly preview: RefusedPreview; readonly estimate: null }

@@ -11,7 +11,10 @@ export const signedMediaType = "application/jose+json"
 
 const Base64Url = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]+$/u))
 
-/** Request header that asks for digests of the request and its answer in the receipt's signature. Its value is `digestAlgorithm`. */
+/**
+ * Request header that asks for digests of the request and its answer in the receipt's signature. Its value is
+ * `digestAlgorithm`.
+ */
 export const digestHeader = "seatrial-receipt-digest"
 
 /** Header with the salt of a receipt's digests. The answer has it, and a request may bring its own salt in it. */
@@ -30,7 +33,8 @@ export type ReceiptDigests = typeof ReceiptDigests.Type
 /**
  * The protected header of a receipt's signature. `kid` is the key's thumbprint (RFC 7638), `iss` the installation that
  * issued the receipt, `org` the id of the organization that made the request. Signatures of earlier versions lack `iss`
- * and `org`. `digests` is present if the request asked for it. The type prevents that a signature over other content passes as a receipt's.
+ * and `org`. `digests` is present if the request asked for it. The type prevents that a signature over other content
+ * passes as a receipt's.
  */
 export const SignatureHeader = Schema.Struct({
   alg: Schema.Literal("EdDSA"),

@@ -38,7 +38,9 @@ export const ModelScaling = Schema.Struct({
 }).annotate({ identifier: "ModelScaling" })
 export type ModelScaling = typeof ModelScaling.Type
 
-/** The scaling of a model after a request. The autoscaler begins with the number that the model has, within its limits. */
+/**
+ * The scaling of a model after a request. The autoscaler begins with the number that the model has, within its limits.
+ */
 export const scaledTo = (replicas: number, request: ScalingRequest): ModelScaling => {
   if ("replicas" in request) return { replicas: request.replicas }
   const { max_replicas, min_replicas, target = defaultTarget } = request

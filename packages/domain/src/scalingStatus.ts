@@ -7,7 +7,10 @@ export type ScalingLimit = typeof ScalingLimit.Type
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** Numbers of engines of a model. `granted`: they have GPUs. `ready`: they serve. `limit`: why not all wanted ones exist. */
+/**
+ * Numbers of engines of a model. `granted`: they have GPUs. `ready`: they serve. `limit`: why not all wanted ones
+ * exist.
+ */
 export const ModelEngines = Schema.Struct({ granted: Count, ready: Count, limit: Schema.NullOr(ScalingLimit) })
 export type ModelEngines = typeof ModelEngines.Type
 

@@ -16,7 +16,10 @@ export const anyHostClass = "any"
 /** Most host classes that a request lists. */
 export const maxHostClasses = 16
 
-/** The host classes that a request allows: one, several in order of preference, or `any`. A run of several starts on the first that has free GPUs. */
+/**
+ * The host classes that a request allows: one, several in order of preference, or `any`. A run of several starts on the
+ * first that has free GPUs.
+ */
 export const HostClassChoice = Schema.Union([
   HostClassName,
   Schema.Array(HostClassName)

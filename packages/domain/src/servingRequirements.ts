@@ -24,7 +24,9 @@ const architectureRefusal = (question: ServingQuestion, offered: Candidates): Se
   }
 }
 
-/** The refusal of a file that no candidate can use. `advice`: what to do without another candidate, without its initial. */
+/**
+ * The refusal of a file that no candidate can use. `advice`: what to do without another candidate, without its initial.
+ */
 const formatRefusal = (question: ServingQuestion, message: string, ability: string, advice: string): ServingRefusal => {
   const alternative = servedElsewhere(question)
   return {
@@ -69,7 +71,10 @@ const requirements: ReadonlyArray<ServingRequirement> = [
   { isMet: ({ evaluation }, candidate) => takesSettings(evaluation.facts, evaluation.request, candidate), refusal: settingsRefusal }
 ]
 
-/** The candidates that meet every requirement, or the refusal of the first requirement that no remaining candidate meets. */
+/**
+ * The candidates that meet every requirement, or the refusal of the first requirement that no remaining candidate
+ * meets.
+ */
 export const narrowCandidates = (
   question: ServingQuestion,
   offered: Candidates

@@ -9,7 +9,10 @@ const FirstFormat = Schema.Struct({
   loaded_checksum: Schema.optionalKey(Schema.Never)
 })
 
-/** In the first format the checksum of the loaded tensors was a part of the row's text. This pattern matches stored rows only and must never change. */
+/**
+ * In the first format the checksum of the loaded tensors was a part of the row's text. This pattern matches stored rows
+ * only and must never change.
+ */
 const firstChecksum = /checksum ([0-9a-f]{16})/
 
 /** The row's text without the code in front of it, which the first format stored in the text. */

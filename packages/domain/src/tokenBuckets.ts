@@ -66,8 +66,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes one token from each bucket and returns null, but none from buckets with `takesNone`. If a bucket is empty, takes
-   * nothing and returns the first empty bucket.
+   * Takes one token from each bucket and returns null, but none from buckets with `takesNone`. If a bucket is empty,
+   * takes nothing and returns the first empty bucket.
    */
   draw(draws: ReadonlyArray<Draw>, now: number): EmptyBucket | null {
     let empty: string | null = null

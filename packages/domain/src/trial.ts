@@ -49,8 +49,9 @@ export const Fidelity = Schema.Struct({
 export type Fidelity = typeof Fidelity.Type
 
 /**
- * How a check ended, for decisions. `flaky`: it failed, then passed. `engine_error`: the engine answered a valid request with an HTTP 5xx. `timeout`: the check exceeded
- * its time limit. `hung`: the engine sent no token and moved no counter. `not_applicable` and `not_reached` have no row in `CheckReport.checks`.
+ * How a check ended, for decisions. `flaky`: it failed, then passed. `engine_error`: the engine answered a valid
+ * request with an HTTP 5xx. `timeout`: the check exceeded its time limit. `hung`: the engine sent no token and moved no
+ * counter. `not_applicable` and `not_reached` have no row in `CheckReport.checks`.
  */
 export const CheckOutcome = Schema.Struct({
   name: Schema.String,
@@ -80,8 +81,8 @@ export const isFailedCheck = ({ outcome }: Pick<CheckOutcome, "outcome">): boole
   outcome !== "passed" && outcome !== "not_applicable" && outcome !== "not_reached"
 
 /**
- * Result of the phase `checking`. `passed`: every required check passed. `StoredCheckReport` reads this and older formats
- * from the database.
+ * Result of the phase `checking`. `passed`: every required check passed. `StoredCheckReport` reads this and older
+ * formats from the database.
  */
 export const CheckReport = Schema.Struct({
   format: Schema.Literal(2),
@@ -103,7 +104,9 @@ export const CheckReport = Schema.Struct({
    * Number of fingerprints whose hash differs from an earlier trial of the same revision key; absent if none differs.
    */
   drifted: Schema.optionalKey(Schema.Int),
-  /** The first 16 hexadecimal digits of the engine's hash over all loaded tensors; absent if the engine reports none. */
+  /**
+   * The first 16 hexadecimal digits of the engine's hash over all loaded tensors; absent if the engine reports none.
+   */
   loaded_checksum: Schema.optionalKey(Schema.String)
 })
 export type CheckReport = typeof CheckReport.Type

@@ -65,6 +65,9 @@ export interface EngineAdapter extends EngineContract {
   readonly bootFailure: (log: string) => NamedFailure
 }
 
-/** The version that receipts and catalogs show. On simulated GPUs the reference engine runs in place of every engine that needs a GPU. */
+/**
+ * The version that receipts and catalogs show. On simulated GPUs the reference engine runs in place of every engine
+ * that needs a GPU.
+ */
 export const versionOn = ({ needsGpu, version }: Pick<EngineAdapter, "needsGpu" | "version">, { simulated }: Pick<HostClass, "simulated">): string =>
   simulated && needsGpu ? `simulated-${version}` : version

@@ -3,7 +3,10 @@ import { type EngineLoad, shapeOf } from "@seatrial/domain"
 /** Methods with one scale per group of values in a row. No kernel accepts part of a group. */
 const grouped = /^(awq|gptq|auto-round|compressed-tensors|fp8)/
 
-/** The names and widths of the matrices that are split along their rows. Experts are not split if whole ones are distributed. */
+/**
+ * The names and widths of the matrices that are split along their rows. Experts are not split if whole ones are
+ * distributed.
+ */
 const splitMatrices = (config: EngineLoad["config"], expertsWhole: boolean): ReadonlyArray<readonly [name: string, width: number]> => {
   const shape = shapeOf(config)
   const attention = shape.layers.flatMap((group) =>

@@ -57,8 +57,8 @@ const smallBody = 64 * 1024
 const smallPart = 1 / 8
 
 /**
- * Limits the bytes of request bodies and large answers held at once. Each organization has a share, and large bodies cannot use up the
- * reserve for the first bytes of each request.
+ * Limits the bytes of request bodies and large answers held at once. Each organization has a share, and large bodies
+ * cannot use up the reserve for the first bytes of each request.
  */
 export class BodyBudget {
   readonly #small: SharedRoom

@@ -52,8 +52,8 @@ const textsIn = (value: unknown): ReadonlyArray<string> => {
 }
 
 /**
- * The text to count, and the tokens of the chat template that are not in it. Templates write tools as JSON, so these are
- * text as JSON. Parts of a long request are text with the JSON around it, of which there is little.
+ * The text to count, and the tokens of the chat template that are not in it. Templates write tools as JSON, so these
+ * are text as JSON. Parts of a long request are text with the JSON around it, of which there is little.
  */
 export const promptOf = ({ json, scale }: PromptSample): { readonly text: string; readonly templateTokens: number } => {
   const members = scale === 1 ? parseJson(json) : undefined

@@ -15,7 +15,9 @@ export const withoutDelivery = (outcome: Outcome, { progress }: Work): Outcome =
         note: `The caller disconnected. ${outcome.note ?? "The usage is that of the whole answer."}`
       }
 
-/** Determines the outcome of an aborted request. If the caller left or its key ended, the computed tokens are counted. */
+/**
+ * Determines the outcome of an aborted request. If the caller left or its key ended, the computed tokens are counted.
+ */
 export const makeAbortedOutcome =
   (incompleteOutcome: IncompleteOutcome) =>
   (work: Work): Effect.Effect<Outcome> => {

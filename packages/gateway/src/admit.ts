@@ -69,7 +69,10 @@ const openAdmission = (bodies: BodyBudget, exchange: Exchange, caller: Caller, e
   }
 }
 
-/** Admits and serves inference requests. Once the caller is authenticated, every outcome is recorded, except for repeated refusals. */
+/**
+ * Admits and serves inference requests. Once the caller is authenticated, every outcome is recorded, except for
+ * repeated refusals.
+ */
 export const makeAdmit = Effect.fnUntraced(function* (options: AdmitOptions) {
   const { authenticate, concurrency, reportDemand } = options
   const config = yield* GatewayConfig

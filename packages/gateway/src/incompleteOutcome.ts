@@ -10,7 +10,10 @@ import type { Work } from "./Work.ts"
 const byTokenizer = "the input was counted with the model's tokenizer"
 const byLength = "the input is an estimate from the prompt's length"
 
-/** Whether the engine has reported the tokens of the prompt. With several prompts, the engine reports them one at a time. */
+/**
+ * Whether the engine has reported the tokens of the prompt. With several prompts, the engine reports them one at a
+ * time.
+ */
 export const isMetered = ({ admitted: { checked }, progress }: Work): boolean => checked.prompts === 1 && progress.hasUsage
 
 /** Estimates the output tokens of an incomplete answer that was not streamed, from the time that the engine worked. */
@@ -31,8 +34,8 @@ const withInput = (usage: Usage, tokens: number): Usage => {
 
 /**
  * Determines the outcome of a request whose answer is incomplete. If the engine reported no usage, the computed tokens
- * are counted here. `what` is the reason, without a period. `workedUntil` is the `performance.now()` at which the engine
- * last worked. Call it after the engine was stopped.
+ * are counted here. `what` is the reason, without a period. `workedUntil` is the `performance.now()` at which the
+ * engine last worked. Call it after the engine was stopped.
  */
 export const makeIncompleteOutcome = (engine: EngineClient["Service"]) =>
   Effect.fnUntraced(function* (work: Work, error: Refusal, what: string, workedUntil = performance.now()): Effect.fn.Return<Outcome> {

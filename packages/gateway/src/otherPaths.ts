@@ -10,7 +10,8 @@ const list = "/v1/models"
 const prefix = `${list}/`
 
 /**
- * The paths of a model's number of engines and of its load. A model may have such a name itself: `/v1/models/acme/load`.
+ * The paths of a model's number of engines and of its load. A model may have such a name itself:
+ * `/v1/models/acme/load`.
  */
 const extensionPath = /^\/v1\/models\/([^/]+)\/(scaling|load)$/
 
@@ -54,8 +55,8 @@ const nameIn = (encoded: string): string | null => {
 }
 
 /**
- * Model queries of one organization at once. They share the database connections with the records of all requests, and a
- * list may have thousands of models.
+ * Model queries of one organization at once. They share the database connections with the records of all requests, and
+ * a list may have thousands of models.
  */
 const maxQueries = 2
 
@@ -67,7 +68,10 @@ export const makeOtherPaths = Effect.gen(function* () {
   const { platformName } = yield* GatewayConfig
   const turns = new Turns(maxQueries)
 
-  /** The number of engines of the organization's own model, or its load, as the API returns it; none if the path is another one. */
+  /**
+   * The number of engines of the organization's own model, or its load, as the API returns it; none if the path is
+   * another one.
+   */
   const extension = Effect.fnUntraced(function* ({ orgId, scopes }: Caller, path: string): Effect.fn.Return<Option.Option<string>, Refusal> {
     const [, encoded = "", kind] = extensionPath.exec(path) ?? []
     const name = nameIn(encoded)

@@ -120,7 +120,9 @@ const requestedCode = (required: RequiredFiles, { contents }: OptionalFiles): Re
   return asking === undefined ? null : RefusalReason.RemoteCode({ file: asking[0] })
 }
 
-/** A configuration that was not read may ask for the repository's Python code. If such code exists, it is assumed to. */
+/**
+ * A configuration that was not read may ask for the repository's Python code. If such code exists, it is assumed to.
+ */
 const assumedCode = ({ root }: CommitSource, { contents }: OptionalFiles): RefusalReason | null => {
   const unread = optionalFiles.find((path) => root.has(path) && path.includes("processor") && !contents.has(path))
   const python = [...root.keys()].find((path) => /(?:process|feature_extract)[A-Za-z0-9_]*\.py$/.test(path))

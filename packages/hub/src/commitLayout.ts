@@ -13,8 +13,8 @@ const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
 const lacksWeights = ({ index, single }: ChosenWeights) => index === null && single.length === 0
 
 /**
- * Whether a configuration may belong to a draft head. Draft heads come without a tokenizer, and many of them pickled. In
- * that case the missing files are not the real problem.
+ * Whether a configuration may belong to a draft head. Draft heads come without a tokenizer, and many of them pickled.
+ * In that case the missing files are not the real problem.
  */
 export const mayBeDraftHead = (root: Root, weights: ChosenWeights): boolean => root.has("config.json") && (lacksWeights(weights) || !hasTokenizer(root))
 

@@ -49,7 +49,9 @@ interface Inspection {
   readonly cachedConnection: HubConnection
 }
 
-/** The connection for reading a repository. The hub decides in each case whether the caller may read a restricted one. */
+/**
+ * The connection for reading a repository. The hub decides in each case whether the caller may read a restricted one.
+ */
 const readerOf = ({ cachedConnection, connection, depth }: Inspection, { gated, private: isPrivate }: Resolved) =>
   gated || isPrivate || depth === "all" ? connection : cachedConnection
 

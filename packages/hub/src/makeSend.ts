@@ -25,8 +25,8 @@ export type Send = (url: string, headers: RequestHeaders, signal: AbortSignal) =
 const locationOf = ({ headers, status }: Response): string | null => (redirectStatuses.has(status) ? headers.get("location") : null)
 
 /**
- * Makes a `Send` for the hub. `token` is sent to the hub's own origin only. `onRefused` gets the number of requests that
- * the hub answered for a call that it then refused.
+ * Makes a `Send` for the hub. `token` is sent to the hub's own origin only. `onRefused` gets the number of requests
+ * that the hub answered for a call that it then refused.
  */
 export const makeSend = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>, onRefused: (requests: number) => void): Send => {
   const hub = new URL(settings.endpoint)

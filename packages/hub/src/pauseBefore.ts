@@ -2,7 +2,8 @@ import { Duration } from "effect"
 import type { HubUnavailable } from "./failures.ts"
 
 /**
- * Maximum pauses between two requests of a download in milliseconds: the download's own pause, and a pause that the hub requests.
+ * Maximum pauses between two requests of a download in milliseconds: the download's own pause, and a pause that the hub
+ * requests.
  */
 const longestPause = 30_000
 const maxRetryAfterMillis = 300_000

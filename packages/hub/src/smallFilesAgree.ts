@@ -88,7 +88,8 @@ const tokenizerProblem = ({ tokenizer }: SmallFiles): string | null =>
 
 /**
  * Compares the small files with the configuration. A contradiction would fail the run in the check suite or at the
- * engine's start. `rows`: size of the vocabulary. `isComplete`: whether all files that may name an end of turn were read.
+ * engine's start. `rows`: size of the vocabulary. `isComplete`: whether all files that may name an end of turn were
+ * read.
  */
 export const smallFilesAgree = (rows: number, files: SmallFiles, isComplete = false): Result.Result<void, Unreadable> => {
   const problem =

@@ -133,8 +133,8 @@ const sendWrite = (outgoing: http.ClientRequest, { body, mayWrite, url }: Prepar
 }
 
 /**
- * Sends a request and returns the head of its response. The server may have closed a keep-alive socket while the request
- * was in transit: then it is sent again if `mayRepeat`. Only reads are safe to repeat.
+ * Sends a request and returns the head of its response. The server may have closed a keep-alive socket while the
+ * request was in transit: then it is sent again if `mayRepeat`. Only reads are safe to repeat.
  */
 const attempt = (prepared: Prepared, mayRepeat: boolean): Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope> =>
   Effect.gen(function* () {

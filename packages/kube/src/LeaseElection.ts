@@ -156,9 +156,9 @@ const acquire = Effect.fnUntraced(function* ({ renewDeadline, retryPeriod }: Can
 })
 
 /**
- * Renews the lease until it is lost and returns the reason. The deadline counts from the time before the last successful
- * renewal was sent, so the clocks of other candidates started later. `confirm` gets the end of the confirmed leadership
- * in monotonic milliseconds.
+ * Renews the lease until it is lost and returns the reason. The deadline counts from the time before the last
+ * successful renewal was sent, so the clocks of other candidates started later. `confirm` gets the end of the confirmed
+ * leadership in monotonic milliseconds.
  */
 const keep = Effect.fnUntraced(function* (candidate: Candidate, { isHeld, settled }: LeaseAccess, acquiredAt: number, confirm: (until: number) => void) {
   const { name, namespace, renewDeadline, retryPeriod } = candidate

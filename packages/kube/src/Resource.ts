@@ -111,5 +111,8 @@ export const ObjectMetaSchema: Schema.Codec<ObjectMeta, unknown> = open({
 export const objectSchema = <const Fields extends { readonly [key: string]: Schema.Codec<unknown, unknown> }>(fields: Fields) =>
   open({ apiVersion: Schema.optionalKey(Schema.String), kind: Schema.optionalKey(Schema.String), metadata: ObjectMetaSchema, ...fields })
 
-/** A kind of object; `defineResource({ group: "example.dev", version: "v1", plural: "things", kind: "Thing", namespaced: true, schema: objectSchema({ spec }) })`. */
+/**
+ * A kind of object;
+ * `defineResource({ group: "example.dev", version: "v1", plural: "things", kind: "Thing", namespaced: true, schema: objectSchema({ spec }) })`.
+ */
 export const defineResource = <A extends KubeObject>(definition: Resource<A>): Resource<A> => definition

@@ -8,7 +8,9 @@ import { kubeMetrics } from "./metrics.ts"
 import type { KubeObject, Resource, Selection } from "./Resource.ts"
 import { type Unreadable, WatchEvent } from "./WatchEvent.ts"
 
-/** Number of consecutive denials, after access had been granted, before the watch fails. A missing kind does not count. */
+/**
+ * Number of consecutive denials, after access had been granted, before the watch fails. A missing kind does not count.
+ */
 const maxConsecutiveDenials = 5
 
 export interface Listed<A> {

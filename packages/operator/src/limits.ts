@@ -55,11 +55,17 @@ export const drainLimit = 3_600_000
 export const drainInterval = 5_000
 /** The time between two passes over a model that moves to a new revision, engine by engine. */
 export const moveInterval = 3_000
-/** How long an engine of a new revision must have been ready before one of the earlier revision leaves for it: it may fail requests. */
+/**
+ * How long an engine of a new revision must have been ready before one of the earlier revision leaves for it: it may
+ * fail requests.
+ */
 export const provenTime = 10_000
 /** Engines beyond the wanted number during such a move, unless the host class says otherwise. */
 export const maxSurgeByDefault = 1
-/** How strong the evidence must be that a new revision fails more requests, as a power of ten: a chance of 1 in 10,000 if it does not. */
+/**
+ * How strong the evidence must be that a new revision fails more requests, as a power of ten: a chance of 1 in 10,000
+ * if it does not.
+ */
 export const evidenceToMoveBack = 4
 /** The longest delay with which gateways report a request. */
 export const idleSlack = 10_000

@@ -36,7 +36,10 @@ interface LiveContext extends Pick<TriggerContext, "enqueueRun" | "liveRuns"> {
   readonly memory: Pick<RunMemory, "watchdog">
 }
 
-/** Requests a pass over every run that has not ended or serves. It is due now, so that the watchdog finds one that is lost. */
+/**
+ * Requests a pass over every run that has not ended or serves. It is due now, so that the watchdog finds one that is
+ * lost.
+ */
 export const enqueueLive = Effect.fnUntraced(function* ({ enqueueRun, liveRuns, memory: { watchdog } }: LiveContext) {
   const ids = yield* liveRuns
   yield* Effect.forEach(ids, (id) => watchdog.expect(id, Option.some(Duration.zero)), { discard: true })

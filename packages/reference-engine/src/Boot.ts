@@ -156,8 +156,8 @@ const makeCache = ({ say, seams, settings }: Start, config: ModelConfig, maxMode
 }
 
 /**
- * Loads the model directory and sizes the KV pool. Throws `BootFailure` with the last message of the log. Only tests pass
- * a `fault`.
+ * Loads the model directory and sizes the KV pool. Throws `BootFailure` with the last message of the log. Only tests
+ * pass a `fault`.
  */
 export const boot = (settings: Arguments, say: Say, fault: Fault | null = null): Booted => {
   const begun = performance.now()

@@ -43,7 +43,8 @@ export class LoadedWeights {
   }
 
   /**
-   * `/weights_checker` with the read-only action. The hash is the same for the same values, independent of their stored type.
+   * `/weights_checker` with the read-only action. The hash is the same for the same values, independent of their stored
+   * type.
    */
   check(text: string): JsonAnswer {
     const { action = "checksum" } = decodeBody(CheckBody, text === "" ? "{}" : text)

@@ -1,8 +1,8 @@
 import * as Predicate from "effect/Predicate"
 
 /**
- * A pre-tokenizer in which every numeric character is a digit, as in the library of vLLM and SGLang. `@huggingface/tokenizers` takes only 0 to 9 for digits, so
- * `Digits` becomes an equal `Split`.
+ * A pre-tokenizer in which every numeric character is a digit, as in the library of vLLM and SGLang.
+ * `@huggingface/tokenizers` takes only 0 to 9 for digits, so `Digits` becomes an equal `Split`.
  */
 export const withNumericSplits = (part: unknown): unknown => {
   if (!Predicate.isObject(part)) return part

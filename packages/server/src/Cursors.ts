@@ -26,8 +26,8 @@ const identityHash = ({ filters, operation, orgId }: ListIdentity): Uint8Array =
 }
 
 /**
- * Signed list cursors. A cursor contains the time and ID of the last row and is bound to the organization, the operation and the filters.
- * At most 256 characters for IDs of up to 150 characters.
+ * Signed list cursors. A cursor contains the time and ID of the last row and is bound to the organization, the
+ * operation and the filters. At most 256 characters for IDs of up to 150 characters.
  */
 export class Cursors extends Context.Service<
   Cursors,
@@ -56,7 +56,8 @@ export class Cursors extends Context.Service<
         },
         decode: (list, cursor) => {
           const bytes = Buffer.from(cursor, "base64url")
-          // `Buffer.from` skips characters that are not base64url. Compare the re-encoded text, so that each cursor has one spelling.
+          // `Buffer.from` skips characters that are not base64url. Compare the re-encoded text, so that each cursor has
+          // one spelling.
           if (bytes.length <= headBytes + macBytes || bytes.toString("base64url") !== cursor) return Option.none()
           const signed = bytes.subarray(0, bytes.length - macBytes)
           if (!timingSafeEqual(sign(signed), bytes.subarray(signed.length)) || bytes.readUInt8(0) !== version) return Option.none()

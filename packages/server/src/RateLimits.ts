@@ -10,11 +10,14 @@ export class RateExceeded extends Data.TaggedError("RateExceeded")<{ readonly of
 export class RateLimits extends Context.Service<
   RateLimits,
   {
-    /** Takes one token from each bucket of the caller for this rate class. Takes none if one of the buckets is empty. */
+    /**
+     * Takes one token from each bucket of the caller for this rate class. Takes none if one of the buckets is empty.
+     */
     readonly draw: (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
     /**
-     * The same for a request whose key lacks a scope. It takes from a bucket of the key only: the buckets of a permitted
-     * request must have a token too, which stays there, so that such a key takes nothing from its organization.
+     * The same for a request whose key lacks a scope. It takes from a bucket of the key only: the buckets of a
+     * permitted request must have a token too, which stays there, so that such a key takes nothing from its
+     * organization.
      */
     readonly drawRefused: (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
   }

@@ -31,7 +31,9 @@ interface Entry {
   readonly key: SigningKey
 }
 
-/** Reads one valid entry of the setting: 32 secret bytes in base64, or `public:` and the 32 public bytes in base64url. */
+/**
+ * Reads one valid entry of the setting: 32 secret bytes in base64, or `public:` and the 32 public bytes in base64url.
+ */
 const entryOf = (text: string): Entry => {
   if (text.startsWith("public:")) return { secret: null, key: publicKeyOf(text.slice("public:".length)) }
   const secret = createPrivateKey({ key: Buffer.concat([pkcs8, Buffer.from(text, "base64")]), format: "der", type: "pkcs8" })
@@ -39,7 +41,10 @@ const entryOf = (text: string): Entry => {
   return { secret, key: publicKeyOf(x) }
 }
 
-/** Signs receipts with the first key of the settings. Signatures are deterministic: all servers sign a receipt identically. */
+/**
+ * Signs receipts with the first key of the settings. Signatures are deterministic: all servers sign a receipt
+ * identically.
+ */
 export class ReceiptSigner extends Context.Service<
   ReceiptSigner,
   {

@@ -38,8 +38,8 @@ const failed = (request_id: RequestId, status: 500 | 503, code: string, message:
 }
 
 /**
- * The server as one effect from a request to its response. Assigns an ID to every request and sets `x-request-id` on every response,
- * including those without a route. The app lives until its scope closes.
+ * The server as one effect from a request to its response. Assigns an ID to every request and sets `x-request-id` on
+ * every response, including those without a route. The app lives until its scope closes.
  */
 export const makeApp = Effect.gen(function* () {
   const router = yield* HttpRouter.toHttpEffect(layerRoutes).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
@@ -83,7 +83,9 @@ export const makeApp = Effect.gen(function* () {
   )
 })
 
-/** The server as a request listener of a `node:http` server. Requests in flight are interrupted when the scope closes. */
+/**
+ * The server as a request listener of a `node:http` server. Requests in flight are interrupted when the scope closes.
+ */
 export const makeRequestListener = Effect.gen(function* () {
   const app = yield* makeApp
   const scope = yield* Effect.scope

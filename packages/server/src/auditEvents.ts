@@ -9,7 +9,9 @@ import { invalidParameter, notFound } from "./publicErrors.ts"
 const isAuditEventId = Schema.is(AuditEventId)
 const isUserId = Schema.is(UserId)
 
-/** Whether an event can have this actor: a user, or an administrator `admin:NAME`. Postgres stores no NUL characters. */
+/**
+ * Whether an event can have this actor: a user, or an administrator `admin:NAME`. Postgres stores no NUL characters.
+ */
 const isActor = (text: string) => isUserId(text) || (text.startsWith("admin:") && !text.includes("\0"))
 
 /** Operations that read audit events. */

@@ -10,7 +10,10 @@ import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParamet
 const isUnavailableState = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53|25006)/.test(cause.code)
 
-/** Why the database is temporarily unavailable, or null for any other defect. Every failure to connect counts as unavailable. */
+/**
+ * Why the database is temporarily unavailable, or null for any other defect. Every failure to connect counts as
+ * unavailable.
+ */
 export const unavailableMessage = (defect: unknown): string | null => {
   if (!SqlError.isSqlError(defect)) return null
   const { _tag, cause, operation } = defect.reason

@@ -11,7 +11,10 @@ const listOf = (data: ReadonlyArray<CatalogModel>) => ({ object: "list", data })
 
 const cacheControl = "public, max-age=30"
 
-/** The encoded responses of a catalog. They are built once per change, because the catalog is public and can be requested often. */
+/**
+ * The encoded responses of a catalog. They are built once per change, because the catalog is public and can be
+ * requested often.
+ */
 const responsesOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
   const body = new TextEncoder().encode(JSON.stringify(listOf(models.map((model) => catalogModel(model, platform, model.prices, engineWire(model.runtime))))))
   const headers = { etag: tagOf(body), "cache-control": cacheControl }
@@ -22,7 +25,10 @@ const responsesOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
   }
 }
 
-/** The public catalog. It is served from memory, even while the database is unavailable. A call before the first read waits for it. */
+/**
+ * The public catalog. It is served from memory, even while the database is unavailable. A call before the first read
+ * waits for it.
+ */
 export const catalogOperation = Effect.gen(function* () {
   const catalog = yield* Catalog
   const { platformName } = yield* ServerSettings

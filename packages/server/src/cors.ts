@@ -5,7 +5,10 @@ import { HttpServerResponse } from "effect/http"
 const exposed = "x-request-id, Retry-After, Location, Idempotent-Replayed, ETag, Allow, Seatrial-Signature"
 const accepted = "Authorization, Content-Type, Idempotency-Key, If-None-Match"
 
-/** Adds CORS headers for the exact origins of the settings, without browser credentials. Adds none if the settings list no origin. */
+/**
+ * Adds CORS headers for the exact origins of the settings, without browser credentials. Adds none if the settings list
+ * no origin.
+ */
 export const crossOrigin = (origins: ReadonlySet<string>) => {
   if (origins.size === 0) return (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => response
   const rules = { origins, exposed, accepted }

@@ -51,7 +51,10 @@ const isRefusedCode = Schema.is(RefusedCode)
 const has = (body: unknown, member: string): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, member)
 const newModelMembers = ["source", "model_name"] as const
 
-/** Decodes the body strictly: as a redeploy if it has `model_id`, otherwise as a new model. A member of the other kind is reported by name. */
+/**
+ * Decodes the body strictly: as a redeploy if it has `model_id`, otherwise as a new model. A member of the other kind
+ * is reported by name.
+ */
 const decodeCreate = Effect.fnUntraced(function* (body: unknown) {
   const isRedeploy = has(body, "model_id")
   const conflict = isRedeploy ? newModelMembers.find((member) => has(body, member)) : undefined
@@ -105,8 +108,8 @@ const inputChecks = Effect.gen(function* () {
   })
 
   /**
-   * Refuses what a preview would refuse, if the hub is not needed for that: a full commit that the organization has already deployed. Skips a
-   * redeploy that keeps its settings, because the settings are not known here.
+   * Refuses what a preview would refuse, if the hub is not needed for that: a full commit that the organization has
+   * already deployed. Skips a redeploy that keeps its settings, because the settings are not known here.
    */
   const checkSource = Effect.fnUntraced(function* (decoded: Decoded, serving: ServingRequest) {
     const { orgId } = yield* Caller
@@ -163,7 +166,8 @@ export const createOperation = Effect.gen(function* () {
         Effect.flatMap(currentTraceparent(input.request.headers.traceparent), (traceparent) =>
           deployments.create({ caller, idempotencyKey, inputHash: hash, target, serving, serve, traceparent })
         ),
-      // A replay is not checked again: host classes, engines and the organization's account may have changed since the first attempt.
+      // A replay is not checked again: host classes, engines and the organization's account may have changed since the
+      // first attempt.
       onFailure: (refused) =>
         Effect.flatMap(
           deployments.findOperation(caller.orgId, idempotencyKey, hash),

@@ -9,8 +9,9 @@ export interface RunningRequest {
 }
 
 /**
- * Interrupts requests that take longer than `limit`, at most the smaller of `limit / 10` and one second after it. All requests have the same
- * limit, so they become late in the order of arrival and one fiber can check the oldest ones. A timer per request would cost more than most requests.
+ * Interrupts requests that take longer than `limit`, at most the smaller of `limit / 10` and one second after it. All
+ * requests have the same limit, so they become late in the order of arrival and one fiber can check the oldest ones. A
+ * timer per request would cost more than most requests.
  */
 export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
   const clock = yield* Clock.Clock

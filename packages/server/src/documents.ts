@@ -36,7 +36,10 @@ const answer = ({ bytes, contentType, headers }: Document) =>
 
 const inlineScript = /<script>([\s\S]*?)<\/script>/g
 
-/** A content security policy: the page may run its own inline scripts, identified by hash, and call this server. Everything else is blocked. */
+/**
+ * A content security policy: the page may run its own inline scripts, identified by hash, and call this server.
+ * Everything else is blocked.
+ */
 const policyOf = (html: string): string =>
   [
     "default-src 'none'",

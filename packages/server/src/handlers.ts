@@ -108,7 +108,10 @@ type GroupServices = Scope.Scope | Authorization | Boundary | IdempotencyHeader
 const pickGroupServices = (context: Context.Context<GroupServices>): Context.Context<GroupServices> =>
   Context.pick(Scope.Scope, Authorization, Boundary, IdempotencyHeader)(context)
 
-/** The handlers of all operations. Groups get only the services of their middleware, because their context is copied for each request. */
+/**
+ * The handlers of all operations. Groups get only the services of their middleware, because their context is copied for
+ * each request.
+ */
 export const layerHandlers = Layer.unwrap(
   Effect.map(operations, (built) => Layer.effectContext(Effect.updateContext(Layer.build(groups(built)), pickGroupServices)))
 )

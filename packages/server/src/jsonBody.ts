@@ -47,7 +47,8 @@ const readBytes = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   if (guard === undefined) return yield* read
   if (guard.isTripped) return yield* smallChunks
   const tripped = Effect.callback<void>((resume) => guard.onTrip(() => resume(Effect.void)))
-  // Interrupting the reader closes the connection, so it is left to the guard, which closes the connection after the answer.
+  // Interrupting the reader closes the connection, so it is left to the guard, which closes the connection after the
+  // answer.
   const reader = yield* Effect.forkDetach(read)
   return yield* Effect.raceFirst(
     Fiber.join(reader),

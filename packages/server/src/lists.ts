@@ -33,7 +33,10 @@ const makePaging = Effect.gen(function* () {
   }
 })
 
-/** Returns a function that responds with one page in a list envelope. Rows are not encoded by their schema, because that would cost more than the query. */
+/**
+ * Returns a function that responds with one page in a list envelope. Rows are not encoded by their schema, because that
+ * would cost more than the query.
+ */
 export const pageResponses = Effect.gen(function* () {
   const { begin, cursorOf } = yield* makePaging
   return Effect.fnUntraced(function* <A>(

@@ -29,8 +29,8 @@ import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
 import { listening, retention, ServerSettings } from "./ServerSettings.ts"
 
-// The lookup of a key determines its organization, and the catalog lists models of all organizations, so both read across organizations.
-// Keys have a separate pool, so that catalog reads cannot take their connections.
+// The lookup of a key determines its organization, and the catalog lists models of all organizations, so both read
+// across organizations. Keys have a separate pool, so that catalog reads cannot take their connections.
 const layerKeys = ApiKeys.layerSql.pipe(Layer.provide(Layer.effect(PgClient.PgClient, AcrossPool)))
 const layerCrossOrganization = Layer.mergeAll(layerKeys, Catalog.layerServer).pipe(Layer.provide(Database.layerAcrossOrganizations))
 

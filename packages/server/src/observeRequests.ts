@@ -21,7 +21,8 @@ export const observeRequests = (server: Server): void => {
         Effect.runSync(Effect.all([serverMetrics.inFlight.modify({}, -1), serverMetrics.requestSeconds.update({ route, method, status }, seconds), limited]))
       })
     }
-    // A pipelined response has no socket until its turn. If the caller leaves before that, it never emits `close`, so observe it only from its turn on.
+    // A pipelined response has no socket until its turn. If the caller leaves before that, it never emits `close`, so
+    // observe it only from its turn on.
     if (response.socket === null) response.once("socket", observe)
     else observe()
   })

@@ -14,7 +14,9 @@ const decodePayload = decodeBody(PreviewSchema)
 /** `Retry-After` seconds of an unavailable hub that does not send its own. */
 const hubRetrySeconds = 5
 
-/** Reads the repository as the user who created the key, and reports whether and how it can be served. Creates nothing. */
+/**
+ * Reads the repository as the user who created the key, and reports whether and how it can be served. Creates nothing.
+ */
 export const previewOperation = Effect.gen(function* () {
   const connections = yield* HubConnections
   const hostClasses = yield* HostClasses

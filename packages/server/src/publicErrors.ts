@@ -5,7 +5,9 @@ import { Effect } from "effect"
 
 const refused = <E>(make: (request_id: string) => E): Effect.Effect<never, E> => Effect.flatMap(Public.RequestIdentity, (id) => Effect.fail(make(id)))
 
-/** The response is the same for a record that never existed, that was deleted, and that belongs to another organization. */
+/**
+ * The response is the same for a record that never existed, that was deleted, and that belongs to another organization.
+ */
 export const notFound = refused(
   (request_id) => new Public.NotFound({ error: { message: "This organization has no such record.", code: "not_found", request_id } })
 )
@@ -95,7 +97,10 @@ export const missingApiKey = refused(
     })
 )
 
-/** One response for unknown, revoked and expired keys and for inactive organizations, so that callers cannot probe for keys. */
+/**
+ * One response for unknown, revoked and expired keys and for inactive organizations, so that callers cannot probe for
+ * keys.
+ */
 export const invalidApiKey = refused(
   (request_id) =>
     new Public.Unauthorized({

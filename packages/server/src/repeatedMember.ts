@@ -44,8 +44,8 @@ const follow = (outer: Array<Open>, character: string | undefined): void => {
 }
 
 /**
- * Path, such as `source.repo`, of the first member that its object repeats, or null. JSON parsers disagree on which of the values counts.
- * `json` must be valid.
+ * Path, such as `source.repo`, of the first member that its object repeats, or null. JSON parsers disagree on which of
+ * the values counts. `json` must be valid.
  */
 export const repeatedMember = (json: string): string | null => {
   const outer: Array<Open> = []

@@ -9,7 +9,9 @@ import { Cache, Duration, Effect, Exit } from "effect"
  */
 const answerAge = Duration.seconds(1)
 
-/** Reads what the caller's organization may spend and has spent. At most one reading of an organization runs at a time. */
+/**
+ * Reads what the caller's organization may spend and has spent. At most one reading of an organization runs at a time.
+ */
 export const spendingOperation = Effect.gen(function* () {
   const billing = yield* Billing
 

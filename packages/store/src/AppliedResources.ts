@@ -131,8 +131,8 @@ export class AppliedResources extends Context.Service<
      */
     readonly rebind: (version: ResourceVersion, specHash: string) => Effect.Effect<void>
     /**
-     * Records the number of engines that the object sets, or its limits for the autoscaler, and gives them to its model,
-     * with an audit event as actor `system`. Null: the object sets neither, and the model keeps what it has.
+     * Records the number of engines that the object sets, or its limits for the autoscaler, and gives them to its
+     * model, with an audit event as actor `system`. Null: the object sets neither, and the model keeps what it has.
      */
     readonly scale: (place: ResourcePlace, scaling: ScalingRequest | null) => Effect.Effect<void>
     /**

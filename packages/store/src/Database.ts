@@ -154,8 +154,10 @@ const program = (options: Partial<PoolOptions>) =>
   withSchema(Layer.unwrap(Effect.as(Effect.andThen(waitForPostgres, prepared), layerWith(options))), migratesAtStart)
 
 /**
- * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10), `DATABASE_READ_POOL_SIZE` (pipelined connections for reading requests,
- * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true), `DATABASE_WAIT` (none), `DATABASE_ROLE` (none).
+ * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10),
+ * `DATABASE_READ_POOL_SIZE` (pipelined connections for reading requests, default 8, opened when they are first needed),
+ * `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true),
+ * `DATABASE_WAIT` (none), `DATABASE_ROLE` (none).
  */
 export const Database = {
   /** The pool alone, with the privileges of the login: for migrations. */
@@ -173,7 +175,10 @@ export const Database = {
   layerMigrated: program({}),
   /** The same for administration, with the administration role if programs have roles. */
   layerAdmin: Layer.unwrap(Effect.map(settings, ({ role }) => (role === undefined ? program({}) : program({ role: roleName("admin") })))),
-  /** The pool alone, with the administration role if programs have roles. It migrates nothing, so a newer version may read an older database. */
+  /**
+   * The pool alone, with the administration role if programs have roles. It migrates nothing, so a newer version may
+   * read an older database.
+   */
   layerReader: Layer.unwrap(Effect.map(settings, ({ role }) => layerWith(role === undefined ? {} : { role: roleName("admin") }))),
   /** `layerMigrated` for the operator. Each of its statements concerns one run, however many runs exist. */
   layerOperator: program({ byIndex: true }),

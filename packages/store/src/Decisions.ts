@@ -100,11 +100,20 @@ const removeOlder = (sql: PgClient.PgClient, days: number): Effect.Effect<number
 export class Decisions extends Context.Service<
   Decisions,
   {
-    /** Records decisions of the fiber's term, in the order of their series. Runs that Postgres does not contain are left out. */
+    /**
+     * Records decisions of the fiber's term, in the order of their series. Runs that Postgres does not contain are left
+     * out.
+     */
     readonly record: (build: string, rows: ReadonlyArray<NewDecision>) => Effect.Effect<void, SqlError.SqlError>
-    /** Deletes the series that began so many days ago or earlier, by the clock of the database. Returns the number of rows. */
+    /**
+     * Deletes the series that began so many days ago or earlier, by the clock of the database. Returns the number of
+     * rows.
+     */
     readonly removeOlder: (days: number) => Effect.Effect<number, SqlError.SqlError>
-    /** The decisions about one run, or about all, in pages and in the order of `DecisionKey`. None in a database of an earlier version. */
+    /**
+     * The decisions about one run, or about all, in pages and in the order of `DecisionKey`. None in a database of an
+     * earlier version.
+     */
     readonly read: (deploymentId: DeploymentId | null) => Stream.Stream<StoredDecision>
   }
 >()("seatrial/Decisions") {

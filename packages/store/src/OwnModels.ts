@@ -8,7 +8,10 @@ import { deleteModel } from "./models/deleteModel.ts"
 import { readLoad } from "./models/readLoad.ts"
 import { readScalingState } from "./models/scalingState.ts"
 
-/** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its engines. */
+/**
+ * The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its
+ * engines.
+ */
 export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
 
 const isSameRequest = Schema.toEquivalence(ScalingRequest)

@@ -33,8 +33,8 @@ export interface SilenceWatch {
 }
 
 /**
- * Makes the watch of an engine. Its work is the sum of its counters since its start, for all clients: if it changes, the
- * engine computes.
+ * Makes the watch of an engine. Its work is the sum of its counters since its start, for all clients: if it changes,
+ * the engine computes.
  */
 export const watchSilence = Effect.fnUntraced(function* (http: HttpClient.HttpClient, { timeout, url, work }: EngineAddress): Effect.fn.Return<SilenceWatch> {
   const silentFor = Math.round(Duration.toSeconds(Duration.fromInputUnsafe(timeout)))

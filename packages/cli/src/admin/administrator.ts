@@ -6,7 +6,10 @@ import { PlainText } from "../plainText.ts"
 
 const Name = PlainText.check(Schema.isMaxLength(58, { message: "Expected at most 58 characters" }))
 
-/** The name of the operating system account, or of the account that called sudo. Accounts in containers often have no name. */
+/**
+ * The name of the operating system account, or of the account that called sudo. Accounts in containers often have no
+ * name.
+ */
 const accountName = (): string | null => {
   if (process.env.SUDO_USER !== undefined && process.env.SUDO_USER !== "") return process.env.SUDO_USER
   try {
@@ -19,8 +22,8 @@ const accountName = (): string | null => {
 const nameRequired = "Audit events record the administrator, whose name is unknown in a container. Set SEATRIAL_ADMIN to your name or email address."
 
 /**
- * The administrator that audit events record: `SEATRIAL_ADMIN`, otherwise the operating system account. In a Kubernetes pod the account
- * belongs to the image, so `SEATRIAL_ADMIN` is required.
+ * The administrator that audit events record: `SEATRIAL_ADMIN`, otherwise the operating system account. In a Kubernetes
+ * pod the account belongs to the image, so `SEATRIAL_ADMIN` is required.
  */
 export const layerAdministrator = Layer.effect(
   Administrator,

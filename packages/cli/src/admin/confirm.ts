@@ -5,7 +5,10 @@ import { CommandError } from "../CommandError.ts"
 
 export const yesFlag = Flag.Boolean("yes").pipe(Flag.withDescription("Skip the confirmation"), Flag.withDefault(false))
 
-/** Asks a question on standard error, so that standard output contains only results. Undefined at the end of input, null on an interrupt. */
+/**
+ * Asks a question on standard error, so that standard output contains only results. Undefined at the end of input, null
+ * on an interrupt.
+ */
 const ask = (question: string) =>
   Effect.callback<string | undefined | null>((resume) => {
     const lines = createInterface({ input: process.stdin, output: process.stderr })
@@ -22,7 +25,10 @@ const ask = (question: string) =>
     return Effect.sync(() => lines.close())
   })
 
-/** Succeeds if `--yes` is set or the user types "yes". Otherwise fails, with exit code 2 if standard input is not a terminal. */
+/**
+ * Succeeds if `--yes` is set or the user types "yes". Otherwise fails, with exit code 2 if standard input is not a
+ * terminal.
+ */
 export const confirm = Effect.fnUntraced(function* (yes: boolean, what: string): Effect.fn.Return<void, CommandError> {
   if (yes) return
   if (!process.stdin.isTTY) return yield* new CommandError({ message: `${what} Nothing was changed. Confirm with --yes.`, exitCode: 2 })

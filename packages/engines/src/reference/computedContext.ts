@@ -1,6 +1,8 @@
 import { type EngineLoad, leastContext, type ModelConfig, shapeOf } from "@seatrial/domain"
 
-/** What a core computes in a second, approximately: products of a query with keys and values, and products of weights. */
+/**
+ * What a core computes in a second, approximately: products of a query with keys and values, and products of weights.
+ */
 const idleCore = { attention: 1e9, weights: 2.5e9 }
 
 /** The same for a core that other processes use. The default context is derived from it. */

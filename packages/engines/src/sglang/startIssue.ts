@@ -81,7 +81,10 @@ const backendIssue = (backend: string, load: EngineLoad, card: StartCard): FlagI
   return { flag: "attention_backend", message: `attention_backend ${backend} cannot run ${load.config.architecture} on ${card.name}: ${problem}.` }
 }
 
-/** The issue of the automatic choice in deterministic mode. Only on generations 10 and 12 it is a backend that supports this mode. */
+/**
+ * The issue of the automatic choice in deterministic mode. Only on generations 10 and 12 it is a backend that supports
+ * this mode.
+ */
 const deterministicIssue = (load: EngineLoad, card: StartCard): FlagIssue | null => {
   if (load.flags.enable_deterministic_inference !== true || isOf(card, 10, 12)) return null
   const problem = backendProblem("fa3", load, card)

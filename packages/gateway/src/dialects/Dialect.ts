@@ -44,7 +44,9 @@ export interface StreamReader {
   readonly restore: (state: string, ending: string | null) => void
 }
 
-/** A frame that was read, and the reader's state and last frame after it. `ending` is null unless the stream is done. */
+/**
+ * A frame that was read, and the reader's state and last frame after it. `ending` is null unless the stream is done.
+ */
 export interface ReadFrame {
   readonly frame: Frame
   readonly state: string

@@ -86,8 +86,8 @@ export class RoutedRequest {
   }
 
   /**
-   * Tokens of one choice that the model's engines generate in `millis` milliseconds, in which they also read the prompt;
-   * 0 before the request has an engine.
+   * Tokens of one choice that the model's engines generate in `millis` milliseconds, in which they also read the
+   * prompt; 0 before the request has an engine.
    */
   estimateTokens(millis: number, promptTokens: number): number {
     return this.#pool?.decodePace.estimate(millis, promptTokens) ?? 0

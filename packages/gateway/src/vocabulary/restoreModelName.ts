@@ -10,8 +10,9 @@ const modelMember = /"model":\s?"[^"]*"/
 const asIs = (text: string) => text
 
 /**
- * Replaces the model's name in an answer by the name that the caller sent. An adapter has a fixed name inside its engine, and some engines answer with the name that they
- * were started with, which differs if the model was published or withdrawn later.
+ * Replaces the model's name in an answer by the name that the caller sent. An adapter has a fixed name inside its
+ * engine, and some engines answer with the name that they were started with, which differs if the model was published
+ * or withdrawn later.
  */
 export const restoreModelName = (
   { adapted, runtime }: Pick<Route, "adapted" | "runtime">,

@@ -87,7 +87,9 @@ interface Copy {
   readonly directory: string
 }
 
-/** The list of the files to copy, from the store, otherwise from an existing copy, which does not depend on the store. */
+/**
+ * The list of the files to copy, from the store, otherwise from an existing copy, which does not depend on the store.
+ */
 const listFiles = Effect.fnUntraced(function* ({ commit, from, manifest, repo, to }: CopyOptions) {
   const listed = yield* storedFiles(join(from, repo, commit), repo, commit, manifest)
   const stored = Option.isSome(listed) ? listed : yield* storedFiles(join(to, repo, commit), repo, commit, manifest)

@@ -77,7 +77,9 @@ const existingChunks = Effect.fnUntraced(function* (handle: FileHandle, journalP
   return new Set<number>()
 })
 
-/** Rewrites the journal completely, so that a truncated line does not corrupt the next one, and opens it for more lines. */
+/**
+ * Rewrites the journal completely, so that a truncated line does not corrupt the next one, and opens it for more lines.
+ */
 const openJournal = Effect.fnUntraced(function* (journalPath: string, chunkBytes: number, chunks: ReadonlySet<number>) {
   yield* inClaim(async () => {
     const fresh = await open(journalPath, "w", 0o644)

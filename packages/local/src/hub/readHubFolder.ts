@@ -79,8 +79,8 @@ const problemOf = (folder: string, cause: unknown): HubFolderError => {
 }
 
 /**
- * The repositories of a hub folder: each folder `owner/name` in it is one, with its files as the only commit. A link may
- * point to a file in the hub folder and to nothing else. `samples`: the repositories whose names are taken.
+ * The repositories of a hub folder: each folder `owner/name` in it is one, with its files as the only commit. A link
+ * may point to a file in the hub folder and to nothing else. `samples`: the repositories whose names are taken.
  */
 export const readHubFolder = Effect.fn("readHubFolder")(function* (folder: string, samples: ReadonlyArray<SampleRepository>) {
   return yield* Effect.tryPromise({

@@ -103,7 +103,10 @@ const passOn = (workers: Workers, node: string) =>
 
 const selection = (node: SimulatedNode) => ({ fieldSelector: `spec.nodeName=${node.name}` })
 
-/** Removes what pods that no longer exist have left, and reserves the addresses of existing ones before any new one is assigned. */
+/**
+ * Removes what pods that no longer exist have left, and reserves the addresses of existing ones before any new one is
+ * assigned.
+ */
 const restore = Effect.fnUntraced(function* ({ addresses, kube, nodes, state }: PodWorkerShared) {
   yield* endStale(state)
   const bound = (yield* Effect.forEach(nodes, (node) => kube.list(BoundPod, selection(node)))).flat()

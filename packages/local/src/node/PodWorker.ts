@@ -76,7 +76,10 @@ const deletionOf = Effect.fnUntraced(function* (inbox: Queue.Dequeue<PodNews>) {
   }
 })
 
-/** Removes the pod's folder and its address, as in a kubelet before the server removes the pod. If the agent is killed in between, it happens again. */
+/**
+ * Removes the pod's folder and its address, as in a kubelet before the server removes the pod. If the agent is killed
+ * in between, it happens again.
+ */
 const forgetPod = ({ addresses, state }: PodWorkerShared, uid: string) =>
   removeFolder(state, uid).pipe(Effect.andThen(Effect.sync(() => addresses.release(uid))))
 

@@ -45,7 +45,8 @@ export const initialize = Effect.fn("initialize")(function* (home: PostgresHome,
           "--locale=C",
           "--locale-provider=builtin",
           "--builtin-locale=C.UTF-8",
-          // Iterations protect passwords that can be guessed. This one has 24 random bytes, and each connection computes them.
+          // Iterations protect passwords that can be guessed. This one has 24 random bytes, and each connection
+          // computes them.
           "--set=scram_iterations=1",
           "--no-instructions",
           ...(durable ? [] : ["--no-sync"])

@@ -19,8 +19,8 @@ const readFolder = Effect.fnUntraced(function* (folder: string, samples: ReturnT
 })
 
 /**
- * Starts the sample hub with the models of `folder`, unless `HF_ENDPOINT` names another hub. `port`: another one is used
- * if it is taken.
+ * Starts the sample hub with the models of `folder`, unless `HF_ENDPOINT` names another hub. `port`: another one is
+ * used if it is taken.
  */
 export const openHub = Effect.fn("openHub")(function* ({
   endpoint,

@@ -14,9 +14,9 @@ export const toScalingRequest = ({ replicas, scaling }: ModelDeploymentSpec): Sc
 }
 
 /**
- * The number of engines or the limits to record for the object's model, if they differ from the recorded ones; null: the
- * object sets neither any more. Undefined if there is nothing to record. It does not depend on whether the rest of the
- * specification is accepted: the model that serves can be scaled while a change of it is refused.
+ * The number of engines or the limits to record for the object's model, if they differ from the recorded ones; null:
+ * the object sets neither any more. Undefined if there is nothing to record. It does not depend on whether the rest of
+ * the specification is accepted: the model that serves can be scaled while a change of it is refused.
  */
 export const replicasToRecord = ({ binding, organization, spec }: ObservedApplied): ScalingRequest | null | undefined => {
   if (spec === null || binding === null || binding.modelDeleted || binding.orgSlug !== organization) return undefined

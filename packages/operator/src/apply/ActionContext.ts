@@ -33,7 +33,9 @@ export interface ActionContext {
 /** The action of a decision with that name. */
 export type ActionOf<Tag extends Action["_tag"]> = Extract<Action, { readonly _tag: Tag }>
 
-/** Whether the object already exists. A concurrent change of a quota is a conflict too, but then nothing was created. */
+/**
+ * Whether the object already exists. A concurrent change of a quota is a conflict too, but then nothing was created.
+ */
 export const alreadyExists = (error: KubeError): boolean => error.statusReason === "AlreadyExists"
 
 /** The run lacks something that its phase requires. */

@@ -34,8 +34,8 @@ const countAgain = Effect.fnUntraced(function* ({ metadata }: Event, occurrence:
 
 /**
  * Creates an event once: its name follows from its content. An event with the annotation is counted again if the
- * annotation has changed. If the API server refused the event (a quota, a webhook, a missing namespace), the operator logs
- * that and continues, because the status contains the same information.
+ * annotation has changed. If the API server refused the event (a quota, a webhook, a missing namespace), the operator
+ * logs that and continues, because the status contains the same information.
  */
 export const recordEvent = Effect.fnUntraced(function* (event: Event) {
   const kube = yield* KubeClient

@@ -89,7 +89,9 @@ const weights: Rule = (pod) => {
   return ended === undefined || ended.exitCode === 0 ? waitingFinding(state.state?.waiting) : copyFailure(first, ended)
 }
 
-/** The engine's container cannot be created. `CrashLoopBackOff` only delays a start; the end before it is the problem. */
+/**
+ * The engine's container cannot be created. `CrashLoopBackOff` only delays a start; the end before it is the problem.
+ */
 const engineStart: Rule = (pod) => {
   const finding = waitingFinding(mainContainer(pod)?.state?.waiting)
   return finding?.reason === "CrashLoopBackOff" ? null : finding

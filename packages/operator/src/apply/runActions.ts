@@ -28,7 +28,10 @@ const published = (run: Run, endpoints: ReadonlyArray<Endpoint>): Run => ({
 const withImage = (run: Run, { digest, image }: ActionOf<"RecordEngineImage">): Run =>
   run.revision === null ? run : { ...run, revision: { ...run.revision, engineImage: image, engineDigest: digest } }
 
-/** The result of a write to the run: the run as the write left it, or null if the write was refused or the run must be read again. */
+/**
+ * The result of a write to the run: the run as the write left it, or null if the write was refused or the run must be
+ * read again.
+ */
 const afterWrite = (current: Run | null, isWritten: boolean, change: (run: Run) => Run | null) => ({
   run: isWritten && current !== null ? change(current) : null
 })

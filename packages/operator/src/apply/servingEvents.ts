@@ -22,7 +22,10 @@ interface Input {
   readonly now: number
 }
 
-/** The condition `Ready` as the status shows it now, and as it will. Null if its reason stays, or if the run was not shown as activated. */
+/**
+ * The condition `Ready` as the status shows it now, and as it will. Null if its reason stays, or if the run was not
+ * shown as activated.
+ */
 const readyChange = ({ resource: { status: earlierStatus }, run, status }: Input) => {
   if (earlierStatus?.deploymentId !== run.id || earlierStatus.phase !== "activated") return null
   const before = readyOf(earlierStatus)

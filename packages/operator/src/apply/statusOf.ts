@@ -65,7 +65,10 @@ const accepted = (input: StatusInput): Condition | undefined => {
   }
 }
 
-/** Why a model that should serve has no engine; null if it should have one. An engine that is about to be deleted accepts no requests. */
+/**
+ * Why a model that should serve has no engine; null if it should have one. An engine that is about to be deleted
+ * accepts no requests.
+ */
 const whyAway = ({ idle, run, unfunded = null }: StatusInput): string | null =>
   unfunded ?? (idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced")
 

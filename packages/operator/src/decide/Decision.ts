@@ -86,7 +86,9 @@ export interface Decision {
   readonly publicMessage?: string
   /** Unix milliseconds. */
   readonly requeueAt: number | null
-  /** The rule that decided: its names from the outside inward, for example `queued.freeGpus`. Absent inside of a rule. */
+  /**
+   * The rule that decided: its names from the outside inward, for example `queued.freeGpus`. Absent inside of a rule.
+   */
   readonly rule?: string
 }
 

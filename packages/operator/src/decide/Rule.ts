@@ -12,7 +12,10 @@ export const hasPod = (observation: Observation): observation is EngineObservati
 /** One rule of an ordered list. Null if it does not apply. */
 export type Rule<Subject extends Observation = EngineObservation> = (observation: Subject, now: number) => Decision | null
 
-/** The decision of the first rule that applies, with its name; null if none does. The rules are in the order of their precedence. */
+/**
+ * The decision of the first rule that applies, with its name; null if none does. The rules are in the order of their
+ * precedence.
+ */
 export const firstOf = <Subject extends Observation>(
   rules: Readonly<Record<string, Rule<Subject>>>,
   observation: Subject,

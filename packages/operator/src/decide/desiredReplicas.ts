@@ -39,7 +39,9 @@ const minWindowMillis = 180_000
 /** An engine is stopped at most this often. */
 const stepDownMillis = 15_000
 
-/** The time for which the load must need fewer engines: no engine is stopped for a dip that is shorter than its start. */
+/**
+ * The time for which the load must need fewer engines: no engine is stopped for a dip that is shorter than its start.
+ */
 export const windowMillis = ({ startMillis }: EngineCurve): number => Math.min(longestWindowMillis, Math.max(minWindowMillis, startMillis ?? 0))
 
 /** The requests per engine above which the number of engines is raised. */

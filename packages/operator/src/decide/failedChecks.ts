@@ -96,8 +96,8 @@ const remedyOf = ({ code, outcome: { cause, outcome } }: FailedCheck): string | 
 }
 
 /**
- * The failure of a trial: the most informative failed check, what it expected, what it observed, and the names of the other
- * failed checks.
+ * The failure of a trial: the most informative failed check, what it expected, what it observed, and the names of the
+ * other failed checks.
  */
 export const failedChecks = (report: CheckReport): NamedFailure => {
   const reasons = reasonsOf(report)

@@ -40,8 +40,8 @@ const desiredOf = ({ run }: Observation): number => run.replicas ?? 1
 
 /**
  * The engines that give their GPUs back: those above the wanted number, and the highest ones if queued runs need their
- * GPUs. As many engines as serve now, up to the wanted number, go on until others serve; for a queued run, one does. The
- * last engine goes on even if its node does not respond.
+ * GPUs. As many engines as serve now, up to the wanted number, go on until others serve; for a queued run, one does.
+ * The last engine goes on even if its node does not respond.
  */
 const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>): ReadonlySet<number> => {
   const { yields } = observation.growth

@@ -46,8 +46,8 @@ export const describeDownload = (observation: Observation, fetch: ActiveFetch, n
   describeObstacle(fetch, now) ?? describe(sizeOf(observation), fetch.progress)
 
 /**
- * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster administrator.
- * `before`: a sentence to put first.
+ * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster
+ * administrator. `before`: a sentence to put first.
  */
 export const waitForDownload = (observation: Observation, fetch: ActiveFetch, now: number, before = ""): Decision => {
   const message = describeDownload(observation, fetch, now)
@@ -65,7 +65,9 @@ export const replaceFetch: Decision = by(
   act("The settings of the download have changed since its start. The download restarts and keeps the files that it has.", Action.RemoveFetch())
 )
 
-/** Fails the run if the cluster has created no pod for the download for too long: something refuses it. Otherwise null. */
+/**
+ * Fails the run if the cluster has created no pod for the download for too long: something refuses it. Otherwise null.
+ */
 const refusedPod = (observation: Observation, { obstacle }: ActiveFetch, now: number): Decision | null => {
   if (obstacle?.podMissingSince === undefined || now < countedFrom(observation, obstacle.podMissingSince) + refusalDeadline) return null
   return by(

@@ -16,7 +16,10 @@ const reasonOf = (observation: Observation, { earlier, evidence, own, startingMi
   return `Engines of the new revision started for ${Math.round(startingMillis / 60_000)} minutes, and none became ready.`
 }
 
-/** The model returns to its earlier revision, which still answers, if the new one fails more requests, or if its engines do not start. */
+/**
+ * The model returns to its earlier revision, which still answers, if the new one fails more requests, or if its engines
+ * do not start.
+ */
 export const movesBack = (observation: Observation): Decision | null => {
   const { move = null } = observation
   const reason = move === null ? null : reasonOf(observation, move)

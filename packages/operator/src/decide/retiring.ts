@@ -10,12 +10,14 @@ import { hasPod } from "./Rule.ts"
 import { leastServing } from "./surge.ts"
 import { endpointOf, isUp } from "./traffic.ts"
 
-/** Whether the superseded revision leaves engine by engine, as engines of the serving and of newer revisions get good. */
+/**
+ * Whether the superseded revision leaves engine by engine, as engines of the serving and of newer revisions get good.
+ */
 export const retires = (observation: Observation, now: number): boolean => (observation.run.newer ?? null) !== null && !isUnpaid(observation, now)
 
 /**
- * The engines that go on serving, the lowest first, and their endpoints: as many as the newer revisions lack. Queued runs get the GPUs of
- * others before that, but never the model's last engine.
+ * The engines that go on serving, the lowest first, and their endpoints: as many as the newer revisions lack. Queued
+ * runs get the GPUs of others before that, but never the model's last engine.
  */
 const stayersOf = (observation: Observation): ReadonlyMap<number, Endpoint> => {
   const newer = observation.run.newer?.length ?? 0

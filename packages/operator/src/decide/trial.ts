@@ -99,8 +99,8 @@ export const checking = (observation: Observation, now: number): Decision => {
 }
 
 /**
- * Warns the cluster administrator if the engine's KV cache does not match the estimate for the architecture. The estimates
- * are wrong, and more measuring cannot correct them.
+ * Warns the cluster administrator if the engine's KV cache does not match the estimate for the architecture. The
+ * estimates are wrong, and more measuring cannot correct them.
  */
 const layoutEvents = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {
   if (layout === undefined || !layout.differs) return []

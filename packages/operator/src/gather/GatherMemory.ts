@@ -27,16 +27,25 @@ export interface GatherMemory {
   readonly blockedSince: Map<Run["id"], number>
   /** What the API server refused in the last pass over each run. After a restart the deadline is later at worst. */
   readonly refusals: Map<Run["id"], Refusal>
-  /** When the nodes of engines were first missing, by the names of their pods. After a restart the deadline is later at worst. */
+  /**
+   * When the nodes of engines were first missing, by the names of their pods. After a restart the deadline is later at
+   * worst.
+   */
   readonly missingNodes: Map<string, MissingNode>
   /**
    * When the last endpoint of a revision was withdrawn, for revisions that give their engine back. After a restart
    * draining takes longer at worst.
    */
   readonly withdrawnSince: Map<Run["id"], number>
-  /** Since when engines above the first have no endpoint, by the names of their pods. After a restart draining takes longer at worst. */
+  /**
+   * Since when engines above the first have no endpoint, by the names of their pods. After a restart draining takes
+   * longer at worst.
+   */
   readonly idleEngines: Map<string, number>
-  /** Since when engines of new revisions are ready, by the names of their pods. After a restart a move takes longer at worst. */
+  /**
+   * Since when engines of new revisions are ready, by the names of their pods. After a restart a move takes longer at
+   * worst.
+   */
   readonly readySince: Map<string, number>
   readonly loads: ModelLoads
   readonly moves: Map<Run["id"], KnownMove>

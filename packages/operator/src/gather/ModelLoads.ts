@@ -15,9 +15,13 @@ interface KnownLoad extends ObservedLoad {
 
 /** The loads of models whose number of engines the autoscaler sets, by the run that owns the engines. */
 export interface ModelLoads extends RunStore {
-  /** Adds what gateways report. Returns the runs whose number of engines must change, and those that had no pass yet. */
+  /**
+   * Adds what gateways report. Returns the runs whose number of engines must change, and those that had no pass yet.
+   */
   readonly add: (loads: ReadonlyArray<ReportedLoad>, now: number) => ReadonlyArray<DeploymentId>
-  /** The load of the run's model; null if the autoscaler does not set its number of engines, or nothing was reported. */
+  /**
+   * The load of the run's model; null if the autoscaler does not set its number of engines, or nothing was reported.
+   */
   readonly of: (run: Run, now: number) => ObservedLoad | null
 }
 

@@ -13,8 +13,8 @@ const weightsContainer = ({ spec }: WatchedPod) => spec?.initContainers?.find(({
 export const firstContainer = (pod: WatchedPod): string | null => weightsContainer(pod)?.name ?? null
 
 /**
- * Whether the store has no folder for the weights. The check mounts only the folders of its commits, and a node does not
- * create a container whose `subPath` is missing from a read-only volume. The container needs nothing else, unless
+ * Whether the store has no folder for the weights. The check mounts only the folders of its commits, and a node does
+ * not create a container whose `subPath` is missing from a read-only volume. The container needs nothing else, unless
  * something has added variables that come from other objects.
  */
 const isAbsent = ({ env = [], envFrom = [], name }: NonNullable<ReturnType<typeof weightsContainer>>, status: ContainerStatus | undefined): boolean =>

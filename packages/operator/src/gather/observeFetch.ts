@@ -112,8 +112,8 @@ const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
     .find((failure) => failure !== null) ?? null
 
 /**
- * How the download ended in a pod that another container keeps running; undefined if there is no such pod. The Job would
- * never end by itself: it ends with its pod.
+ * How the download ended in a pod that another container keeps running; undefined if there is no such pod. The Job
+ * would never end by itself: it ends with its pod.
  */
 const endInRunningPod = (pods: ReadonlyArray<WatchedPod>) =>
   pods

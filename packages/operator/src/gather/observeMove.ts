@@ -19,7 +19,10 @@ export interface KnownMove {
   readonly startingMillis: number
 }
 
-/** The time between two observations counts as this long at most, milliseconds. What happened in a longer pause is unknown. */
+/**
+ * The time between two observations counts as this long at most, milliseconds. What happened in a longer pause is
+ * unknown.
+ */
 const longestInterval = 10 * moveInterval
 
 /** What a counter grew by. */

@@ -37,7 +37,9 @@ interface PlaceQuestion extends Place {
   readonly now: number
 }
 
-/** Whether engines above the first may be created, or must be given back. Not computed for a run that has one engine. */
+/**
+ * Whether engines above the first may be created, or must be given back. Not computed for a run that has one engine.
+ */
 const observeGrowth = (pool: Pool, question: PlaceQuestion): Observation["growth"] => {
   const { otherEngines, pod, run } = question
   const placed = otherEngines.filter(({ observed }) => observed.pod !== null).length

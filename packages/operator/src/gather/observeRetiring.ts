@@ -27,8 +27,9 @@ const provenOf = Effect.fnUntraced(function* (from: GatherFrom, names: ReadonlyA
 })
 
 /**
- * For a revision that leaves engine by engine: the engines of newer revisions that have served for a while, since when its first engine has
- * no endpoint, and the requests of that one. Other revisions leave at once, and Postgres counts their requests.
+ * For a revision that leaves engine by engine: the engines of newer revisions that have served for a while, since when
+ * its first engine has no endpoint, and the requests of that one. Other revisions leave at once, and Postgres counts
+ * their requests.
  */
 export const observeRetiring = Effect.fnUntraced(function* (
   from: GatherFrom,

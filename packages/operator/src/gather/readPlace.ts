@@ -14,7 +14,10 @@ type StoreSettings = Pick<OperatorSettings, "namespace" | "weightsClaim">
 export interface Place {
   /** The host classes on which models can be deployed. */
   readonly classes: ReadonlyArray<PodClass>
-  /** The host class of the run, even if no further model can be deployed on it; null if none was chosen or it was deleted. */
+  /**
+   * The host class of the run, even if no further model can be deployed on it; null if none was chosen or it was
+   * deleted.
+   */
   readonly podClass: PodClass | null
   /** Whether the run's decisions depend on free GPUs and on the queue. */
   readonly isPlaced: boolean

@@ -11,7 +11,9 @@ const ownInitContainers: ReadonlySet<string> = new Set([copyContainer, checkCont
 const restartable = ({ spec }: WatchedPod): ReadonlySet<string> =>
   new Set((spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) => (restartPolicy === "Always" ? [name] : [])))
 
-/** The init containers that something else added to the pod, and that must end before the engine or the download starts. */
+/**
+ * The init containers that something else added to the pod, and that must end before the engine or the download starts.
+ */
 export const foreignInitContainers = (pod: WatchedPod): ReadonlyArray<ContainerStatus> => {
   const sidecars = restartable(pod)
   return (pod.status?.initContainerStatuses ?? []).filter(({ name }) => !ownInitContainers.has(name) && !sidecars.has(name))

@@ -36,8 +36,8 @@ const specOf = ({ id, leastReady }: Protected) => ({
 })
 
 /**
- * Protects the serving engines from eviction: a node drain is refused until its requests go to another engine. An engine
- * that is not ready may be evicted.
+ * Protects the serving engines from eviction: a node drain is refused until its requests go to another engine. An
+ * engine that is not ready may be evicted.
  */
 export const disruptionBudget = (run: Run, namespace: string, leastReady: number): KubeObject => {
   const object = {

@@ -20,8 +20,8 @@ const tokenizerFiles = /(?:^|\/)(?:tokenizer\.json|tokenizer\.model|tekken\.json
 /**
  * The CPU that an engine requests if its host class sets none: one core for each of its busy processes, which are one
  * for each GPU and two more. Source: vLLM, docs/configuration/optimization.md: one API server, one engine core with a
- * busy loop and one worker for each GPU, so that 2 + N cores are the minimum for N GPUs. The same is requested for other
- * engines. A simulated GPU has no worker: the reference engine is one process.
+ * busy loop and one worker for each GPU, so that 2 + N cores are the minimum for N GPUs. The same is requested for
+ * other engines. A simulated GPU has no worker: the reference engine is one process.
  */
 export const defaultCpu = ({ hostClass: { gpu_count, simulated } }: Pick<PodClass, "hostClass">): string =>
   simulated ? "250m" : String(gpu_count + hostProcesses)
@@ -29,10 +29,10 @@ export const defaultCpu = ({ hostClass: { gpu_count, simulated } }: Pick<PodClas
 /**
  * The host memory that an engine requests if its host class sets none, in bytes: the programs, the tokenizer (loaded by
  * both host processes), the buffers of each worker for the token IDs of all its sequences (256 sequences of
- * max_context; vLLM: `token_ids_cpu` and `is_token_ids` in vllm/v1/worker/gpu_input_batch.py), and /dev/shm, which counts
- * as memory of the pod. Page-locked staging buffers are part of the 2 GiB of each process. No flag that Seatrial accepts
- * moves weights or KV cache to host memory. Weights do not count: the files are mapped, and the kernel can drop their pages. On simulated GPUs
- * weights and KV cache are in host memory.
+ * max_context; vLLM: `token_ids_cpu` and `is_token_ids` in vllm/v1/worker/gpu_input_batch.py), and /dev/shm, which
+ * counts as memory of the pod. Page-locked staging buffers are part of the 2 GiB of each process. No flag that Seatrial
+ * accepts moves weights or KV cache to host memory. Weights do not count: the files are mapped, and the kernel can drop
+ * their pages. On simulated GPUs weights and KV cache are in host memory.
  */
 export const defaultMemoryBytes = ({ hostClass, sharedMemoryBytes }: Pick<PodClass, "hostClass" | "sharedMemoryBytes">, revision: RunRevision): number => {
   const { estimate, facts, settings } = revision

@@ -26,7 +26,8 @@ export const weightsFrom = (
 ) => {
   const first = {
     image: fetchImage,
-    // A fixed user that does not depend on the engine's user: a copy made by one pod may be repaired or deleted by another.
+    // A fixed user that does not depend on the engine's user: a copy made by one pod may be repaired or deleted by
+    // another.
     securityContext: { ...security, runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000 },
     terminationMessagePolicy: "FallbackToLogsOnError"
   }
@@ -54,8 +55,9 @@ export const weightsFrom = (
     args: [...weightsArguments(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
     env: [{ name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } }, ...node],
     resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
-    // The whole store, read-only: a node creates no container whose `subPath` is missing from a read-only volume, and the
-    // copy on the node must suffice if the store has lost the commit. The operator cannot know which copies a node has.
+    // The whole store, read-only: a node creates no container whose `subPath` is missing from a read-only volume, and
+    // the copy on the node must suffice if the store has lost the commit. The operator cannot know which copies a node
+    // has.
     volumeMounts: [
       { name: "store", mountPath: "/weights", readOnly: true },
       { name: "weights", mountPath: "/models" }

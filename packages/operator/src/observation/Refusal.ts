@@ -1,6 +1,6 @@
 /**
- * The API server refuses to create an object of a run: an admission policy, a webhook, a LimitRange, a ResourceQuota or a
- * missing permission. The operator repeats the request.
+ * The API server refuses to create an object of a run: an admission policy, a webhook, a LimitRange, a ResourceQuota or
+ * a missing permission. The operator repeats the request.
  */
 export interface Refusal {
   /** For example `Pod/dep-01...-engine-0`. */

@@ -18,9 +18,9 @@ const total = ({ answered, failed }: AnswerCounts): number => answered + failed
  * Adds what both revisions answered in the same interval.
  *
  * If both fail equally often, each failure belongs to a revision with the probability of its share of the requests. If
- * the new one fails `ratio` times as often, its requests count `ratio` times. The product of these likelihood ratios is a
- * martingale under equal rates, so the test may be evaluated after every interval (Wald 1945; Ville 1939). Intervals without a
- * failure change nothing: how many requests fail at all, for example because of the callers, is no evidence.
+ * the new one fails `ratio` times as often, its requests count `ratio` times. The product of these likelihood ratios is
+ * a martingale under equal rates, so the test may be evaluated after every interval (Wald 1945; Ville 1939). Intervals
+ * without a failure change nothing: how many requests fail at all, for example because of the callers, is no evidence.
  */
 export const addInterval = (before: Comparison, own: AnswerCounts, earlier: AnswerCounts): Comparison => {
   const [ours, theirs] = [total(own), total(earlier)]
@@ -32,7 +32,10 @@ export const addInterval = (before: Comparison, own: AnswerCounts, earlier: Answ
   return { own: addAnswers(before.own, own), earlier: addAnswers(before.earlier, earlier), logs }
 }
 
-/** The evidence that the new revision fails more often: the mean of the likelihood ratios, as a power of ten with two decimals. */
+/**
+ * The evidence that the new revision fails more often: the mean of the likelihood ratios, as a power of ten with two
+ * decimals.
+ */
 export const evidenceOf = ({ logs }: Comparison): number => {
   const most = Math.max(...logs)
   const mean = most + Math.log(logs.reduce((all, log) => all + Math.exp(log - most), 0) / logs.length)

@@ -21,8 +21,8 @@ interface DecidedPass {
 
 export interface DecisionRecorder extends RunStore {
   /**
-   * Queues the record of a pass that acts, or that another rule decided than the record before. Never waits. A pass that
-   * repeats the record before it is not recorded again.
+   * Queues the record of a pass that acts, or that another rule decided than the record before. Never waits. A pass
+   * that repeats the record before it is not recorded again.
    */
   readonly record: (pass: DecidedPass) => void
 }
@@ -152,7 +152,8 @@ const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, star
       observation: JSON.stringify(delta ?? record),
       decision: JSON.stringify(decision)
     })
-    // After a record that was dropped, the next one has the whole observation. A released run is hardly ever decided about.
+    // After a record that was dropped, the next one has the whole observation. A released run is hardly ever decided
+    // about.
     if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: record, facts, decision })
     else last.delete(run.id)
   }
@@ -185,7 +186,10 @@ const makeFlush = ({ build, decisions }: RecorderOptions, queue: Queue, forgetAl
   })
 }
 
-/** Deletes old records every hour. Each is kept for at least `keepDays`: a series, which lasts a day, is deleted as a whole. */
+/**
+ * Deletes old records every hour. Each is kept for at least `keepDays`: a series, which lasts a day, is deleted as a
+ * whole.
+ */
 const removeOld = ({ decisions, keepDays }: RecorderOptions) =>
   decisions.removeOlder(keepDays === 0 ? 0 : keepDays + 1).pipe(
     Effect.catchCause((cause) => Effect.logWarning("Could not delete old records of decisions; retrying in an hour", cause)),

@@ -9,8 +9,8 @@ const subPathOf = ({ commit, repo }: { readonly repo: string; readonly commit: s
 const folderOf = (mount: string, commit: { readonly repo: string; readonly commit: string }): string => `${mount}/${subPathOf(commit)}`
 
 /**
- * The mounts of the containers that check, serve or merge the weights: read-only, and only the folders of their commits.
- * The volume may hold other organizations' weights.
+ * The mounts of the containers that check, serve or merge the weights: read-only, and only the folders of their
+ * commits. The volume may hold other organizations' weights.
  */
 export const weightsMounts = (mount: string, { facts }: RunRevision) =>
   weightCommits(facts).map((commit) => ({ name: "weights", mountPath: folderOf(mount, commit), subPath: subPathOf(commit), readOnly: true }))

@@ -21,7 +21,9 @@ interface TableAccess {
 const read = ["SELECT"]
 const amounts = ["SELECT (org_id, amount_micros)"]
 const write = ["SELECT", "INSERT", "UPDATE"]
-/** The key of a receipt, and the columns that `ON CONFLICT` reads if a late end replaces the receipt of a lost gateway. */
+/**
+ * The key of a receipt, and the columns that `ON CONFLICT` reads if a late end replaces the receipt of a lost gateway.
+ */
 const replacedReceipt = [
   "org_id",
   "created_at",

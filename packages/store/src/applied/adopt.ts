@@ -17,7 +17,10 @@ const operation = "modeldeployments.apply"
 /** The idempotency key of a version of an object. */
 const keyOf = ({ generation, uid }: AdoptInput["resource"]) => `${uid}:${generation}`
 
-/** The model that a version of an object is about. `namedModel`: the object names it; null: the model is the object's own. */
+/**
+ * The model that a version of an object is about. `namedModel`: the object names it; null: the model is the object's
+ * own.
+ */
 interface Target {
   readonly modelId: ModelId
   readonly isNew: boolean

@@ -10,7 +10,10 @@ import { OperationRow } from "./replayOf.ts"
 type NewModel = Extract<CreateInput["target"], { readonly _tag: "NewModel" }>
 type Redeploy = Extract<CreateInput["target"], { readonly _tag: "Redeploy" }>
 
-/** What a create has in addition to its run: the expressions `bound` (the idempotency key) and `model`, and its audit event. */
+/**
+ * What a create has in addition to its run: the expressions `bound` (the idempotency key) and `model`, and its audit
+ * event.
+ */
 interface TargetParts {
   readonly expressions: ReadonlyArray<Statement.Fragment>
   readonly ref: Statement.Fragment
@@ -60,8 +63,9 @@ const settingsOf = (sql: PgClient.PgClient, { serving, target }: CreateInput): P
     : { serving: sql.literal(previousSettings("model")), keptChoices: sql.literal(previousChoices("model")) }
 
 /**
- * The whole create as one statement, hence one transaction. The idempotency row goes first: a second create with the same
- * key waits there until the first commits, and then inserts nothing. If the model does not exist, the key is not bound.
+ * The whole create as one statement, hence one transaction. The idempotency row goes first: a second create with the
+ * same key waits there until the first commits, and then inserts nothing. If the model does not exist, the key is not
+ * bound.
  */
 export const makeInsertOnce = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
   Effect.fnUntraced(function* (input: CreateInput, now: number) {

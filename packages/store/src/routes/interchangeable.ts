@@ -6,9 +6,9 @@ const same = (one: string, other: string, columns: ReadonlyArray<string>) =>
   columns.map((column) => `${one}.${column} IS NOT DISTINCT FROM ${other}.${column}`).join(" AND ")
 
 /**
- * Whether engines of an earlier revision may answer requests that were checked for the serving revision `next`: they take
- * the same requests in the same form, and at the same prices. Expects the model as `m`. A model that may idle, or that
- * has one engine, moves at once.
+ * Whether engines of an earlier revision may answer requests that were checked for the serving revision `next`: they
+ * take the same requests in the same form, and at the same prices. Expects the model as `m`. A model that may idle, or
+ * that has one engine, moves at once.
  */
 export const interchangeable = (next: string, earlier: string): string => `
   (m.replicas > 1 AND m.status = 'active' AND m.deleted_at IS NULL AND ${earlier}.status = 'superseded'

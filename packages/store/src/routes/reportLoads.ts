@@ -80,8 +80,8 @@ const deleteOld = (sql: PgClient.PgClient) => sql`
     SELECT model_id, gateway_id, pod FROM endpoint_loads WHERE at < now() - make_interval(secs => ${keepSeconds}) LIMIT ${maxDeleted} FOR UPDATE SKIP LOCKED)`
 
 /**
- * Writes the loads of this gateway at intervals until the scope closes: in one statement, and only those that changed or
- * would expire. Never fails: after an error, the next statement writes them.
+ * Writes the loads of this gateway at intervals until the scope closes: in one statement, and only those that changed
+ * or would expire. Never fails: after an error, the next statement writes them.
  */
 export const reportLoads = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,

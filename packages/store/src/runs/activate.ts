@@ -116,8 +116,8 @@ const serveRevision = Effect.fnUntraced(function* (sql: PgClient.PgClient, ids: 
 })
 
 /**
- * Enqueues the affected runs: the runs of the superseded revision must withdraw it, and the run that created this revision
- * must keep its engine. `isOwn`: the operator itself writes, and continues with the run.
+ * Enqueues the affected runs: the runs of the superseded revision must withdraw it, and the run that created this
+ * revision must keep its engine. `isOwn`: the operator itself writes, and continues with the run.
  */
 const enqueueAffected = (sql: PgClient.PgClient, { at, id, orgId, run }: Activation, isOwn: boolean) => sql`
   WITH work AS (

@@ -16,7 +16,10 @@ const trialReset = (sql: PgClient.PgClient, at: Date) => sql`
     FROM moved WHERE r.org_id = moved.org_id AND r.id = moved.revision_id AND r.status = 'draft' AND r.verified_at IS NULL
   )`
 
-/** Changes the host class of a revision that has not been tried, with everything that depends on it, and records both states in the audit log. */
+/**
+ * Changes the host class of a revision that has not been tried, with everything that depends on it, and records both
+ * states in the audit log.
+ */
 const planChange = (sql: PgClient.PgClient, plan: ServingPlan, { at, auditId }: { readonly at: Date; readonly auditId: AuditEventId }) => {
   const { capabilities, engineVersion, estimate, settings } = plan
   return [

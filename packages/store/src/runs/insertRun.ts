@@ -5,7 +5,10 @@ import type { Statement } from "effect/sql"
 export interface NewRun {
   readonly id: DeploymentId
   readonly at: Date
-  /** Common table expressions. One of them is `model`, with `org_id` and `id`: it has one row, or none if no run is to be inserted. */
+  /**
+   * Common table expressions. One of them is `model`, with `org_id` and `id`: it has one row, or none if no run is to
+   * be inserted.
+   */
   readonly expressions: ReadonlyArray<Statement.Fragment>
   /** SQL for the columns `ref`, `serving` and `kept_choices`; the SQL may read `model`. */
   readonly ref: Statement.Fragment
@@ -20,7 +23,10 @@ export interface NewRun {
   readonly following?: ReadonlyArray<Statement.Fragment>
 }
 
-/** Inserts a run with its first history entry and its outbox row, and notifies the operator: the only INSERT into `deployments`. */
+/**
+ * Inserts a run with its first history entry and its outbox row, and notifies the operator: the only INSERT into
+ * `deployments`.
+ */
 export const insertRun = (
   sql: PgClient.PgClient,
   { applied, at, expressions, following = [], id, keptChoices, ref, serve, serving, startedBy, traceparent }: NewRun

@@ -43,7 +43,9 @@ export interface ReplicasChange {
   readonly replicas: number
 }
 
-/** False if the number is not `from` any more, if the autoscaler may not set it any more, or if another operator leads. */
+/**
+ * False if the number is not `from` any more, if the autoscaler may not set it any more, or if another operator leads.
+ */
 export const setReplicas = (sql: PgClient.PgClient) =>
   Effect.fn("Runs.setReplicas")(function* ({ from, modelId, orgId, replicas }: ReplicasChange) {
     const rows = yield* Effect.orDie(sql`

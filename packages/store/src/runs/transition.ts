@@ -23,7 +23,9 @@ export interface Transition {
   readonly notifiesOperator: boolean
 }
 
-/** A run without the history row of the phase that it left: another transaction wrote that row while this one waited. */
+/**
+ * A run without the history row of the phase that it left: another transaction wrote that row while this one waited.
+ */
 type Moved = MovedRun | { readonly id: DeploymentId; readonly from: null }
 
 const moving = (

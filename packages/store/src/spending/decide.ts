@@ -25,11 +25,14 @@ export interface Spender {
   readonly keyId: KeyId
 }
 
-/** The allowances of an organization and a key (null: of the organization only), with the costs that this process knows. */
+/**
+ * The allowances of an organization and a key (null: of the organization only), with the costs that this process knows.
+ */
 export type AllowancesOf = (account: Account, orgId: string, keyId: string | null) => ReadonlyArray<Allowance>
 
 /**
- * `close`: at most `margin` is left of an allowance. If `margin` is null, any remainder counts as close; if it is 0, none.
+ * `close`: at most `margin` is left of an allowance. If `margin` is null, any remainder counts as close; if it is 0,
+ * none.
  */
 export const decide = (
   allowancesOf: AllowancesOf,

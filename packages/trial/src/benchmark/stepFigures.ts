@@ -76,7 +76,8 @@ export const blocksOf = (records: ReadonlyArray<RequestRecord>, window: { readon
 const latencies = (records: ReadonlyArray<RequestRecord>) => {
   const known = records.filter(counted)
   return {
-    // Includes unfinished requests: their first token was measured, and a figure without them would favor fast requests.
+    // Includes unfinished requests: their first token was measured, and a figure without them would favor fast
+    // requests.
     ttft: known.flatMap(({ arrivals: [first], sentAt }) => (first === undefined ? [] : [first - sentAt])),
     gaps: known.flatMap(({ arrivals }) => arrivals.slice(1).map((at, index) => at - (arrivals[index] ?? at))),
     tpot: known.filter(answered).flatMap(tpotOf),

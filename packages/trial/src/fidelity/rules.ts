@@ -79,7 +79,10 @@ export interface MergedAgreement {
   readonly othersEqual: boolean
 }
 
-/** The least share that a correct merge has: two computations may round a value differently (`docs/explanation/fidelity.md`). */
+/**
+ * The least share that a correct merge has: two computations may round a value differently
+ * (`docs/explanation/fidelity.md`).
+ */
 const leastWithinUlp = 0.999
 
 /** Whether the child is base and adapter merged, judged by its weights. */

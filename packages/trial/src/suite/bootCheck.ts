@@ -6,7 +6,10 @@ import { digest, fingerprintFields } from "./fingerprints.ts"
 import { scoreLikelihood } from "./likelihood.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 
-/** Number of fingerprints that the engine now answers differently. All are requested at once: they were chosen because they do not change under load. */
+/**
+ * Number of fingerprints that the engine now answers differently. All are requested at once: they were chosen because
+ * they do not change under load.
+ */
 export const differingFingerprints = (
   subject: SuiteSubject,
   fingerprints: ReadonlyArray<typeof OutputFingerprint.Type>
@@ -29,7 +32,10 @@ export type LikelihoodComparison = Data.TaggedEnum<{
 }>
 export const LikelihoodComparison = Data.taggedEnum<LikelihoodComparison>()
 
-/** Compares the likelihood of texts with `subject.earlier`. Fails if the engine cannot be reached or answers with an HTTP 5xx, so that the caller tries again. */
+/**
+ * Compares the likelihood of texts with `subject.earlier`. Fails if the engine cannot be reached or answers with an
+ * HTTP 5xx, so that the caller tries again.
+ */
 export const compareLikelihood = Effect.fnUntraced(function* (subject: SuiteSubject): Effect.fn.Return<LikelihoodComparison, EngineUnreachable | Unexpected> {
   if (subject.earlier.every(({ likelihood }) => likelihood === null)) return LikelihoodComparison.NotCompared()
   const result = yield* Effect.result(scoreLikelihood(subject))

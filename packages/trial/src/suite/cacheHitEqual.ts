@@ -8,9 +8,9 @@ import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /**
- * The difference, in nats, between the log-probability of the first token of an answer and the value that another answer
- * to the same prompt reports for it; infinite if the other answer does not list it among the likeliest tokens. If two
- * tokens are nearly tied, it does not matter which one was chosen.
+ * The difference, in nats, between the log-probability of the first token of an answer and the value that another
+ * answer to the same prompt reports for it; infinite if the other answer does not list it among the likeliest tokens.
+ * If two tokens are nearly tied, it does not matter which one was chosen.
  */
 const firstShift = (one: Reading, other: Reading): number => {
   const token = one.first?.token

@@ -8,8 +8,9 @@ export interface RecordedTrial extends Required<EarlierTrial> {
 }
 
 /**
- * The parts of an earlier trial that a later trial can be compared with. Another engine version hashes the weights differently, but texts stay as likely except for
- * rounding. Another suite version may have used other prompts, except for texts that did not change.
+ * The parts of an earlier trial that a later trial can be compared with. Another engine version hashes the weights
+ * differently, but texts stay as likely except for rounding. Another suite version may have used other prompts, except
+ * for texts that did not change.
  */
 export const comparable = ({ fingerprints, likelihood, loadedChecksum, otherEngine, ...trial }: RecordedTrial): ReadonlyArray<EarlierTrial> => {
   if (trial.suite !== suite.name || trial.suiteVersion < suite.textsSince || trial.suiteVersion > suite.version) return []

@@ -43,7 +43,8 @@ const outcomeData = (finding: Finding, { clockBound }: Pick<TrialCheck, "clockBo
       return { outcome: "failed", ...evidence, ...(clockBound === true ? { isClockBound: true } : {}) }
     }
     case "Flaky":
-      // An HTTP 5xx says nothing about the answers. Text of another request in an answer is a leak even if it happens once.
+      // An HTTP 5xx says nothing about the answers. Text of another request in an answer is a leak even if it happens
+      // once.
       if (isBroken(finding.failure)) return { outcome: "engine_error", isReproduced: false }
       return { outcome: "flaky", code: finding.failure.code === "cross_request_leak" ? finding.failure.code : "nondeterministic_output" }
     case "TimedOut":

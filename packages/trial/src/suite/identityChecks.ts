@@ -52,7 +52,10 @@ const decodeModels = Schema.decodeUnknownOption(
 const decodeInfo = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ weight_version: Schema.String })))
 const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
 
-/** Whether the reported version equals the version of the revision. Some engines report "vllm-1.2.3", others only the release. */
+/**
+ * Whether the reported version equals the version of the revision. Some engines report "vllm-1.2.3", others only the
+ * release.
+ */
 const isVersion = (engineVersion: string, reported: string): boolean =>
   reported !== "" && (engineVersion === reported || engineVersion.endsWith(`-${reported}`))
 

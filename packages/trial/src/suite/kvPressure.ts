@@ -54,7 +54,10 @@ const codesStay = Effect.fnUntraced(function* (answers: ReadonlyArray<PressedAns
   }
 })
 
-/** The mean and the largest difference, in nats, between the log-probabilities of an answer and of its text as a prompt; null if not comparable. */
+/**
+ * The mean and the largest difference, in nats, between the log-probabilities of an answer and of its text as a prompt;
+ * null if not comparable.
+ */
 const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer: { ids: written, logprobs }, makeIds }: PressedAnswer) {
   if (written === null || logprobs === null) return null
   const ids = makeIds()
@@ -66,8 +69,8 @@ const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer:
 })
 
 /**
- * The latest requests are preempted first: their recomputed tokens must have the same log-probabilities as when the text
- * is read as a prompt. Succeeds with the number of compared answers.
+ * The latest requests are preempted first: their recomputed tokens must have the same log-probabilities as when the
+ * text is read as a prompt. Succeeds with the number of compared answers.
  */
 const latestAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, answers: ReadonlyArray<PressedAnswer>) {
   let judged = 0

@@ -57,8 +57,9 @@ const compareWithEarlier = Effect.fnUntraced(function* ({ earlier }: SuiteSubjec
 })
 
 /**
- * Scores the suite's texts. Fails if they are too unlikely, if shuffled words do not make them less likely, or if they moved too far from an earlier trial. `isCompared`:
- * an earlier trial has scores of the same tokens. `detail`: the figures as text. Passes the log-probabilities to `keep` before it compares them with an earlier trial.
+ * Scores the suite's texts. Fails if they are too unlikely, if shuffled words do not make them less likely, or if they
+ * moved too far from an earlier trial. `isCompared`: an earlier trial has scores of the same tokens. `detail`: the
+ * figures as text. Passes the log-probabilities to `keep` before it compares them with an earlier trial.
  */
 export const scoreLikelihood = Effect.fnUntraced(function* (
   subject: SuiteSubject,

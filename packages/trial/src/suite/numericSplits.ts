@@ -10,7 +10,8 @@ const exact = (part: unknown): unknown => {
 }
 
 /**
- * The fields of a `tokenizer.json`, with an equal `Split` in place of each pre-tokenizer `Digits`. Engines read the file with a library for which every numeric
- * character is a digit (`½`, `²`, `٣`). For `@huggingface/tokenizers` only 0 to 9 are digits. Without imports, because a confined process loads this file.
+ * The fields of a `tokenizer.json`, with an equal `Split` in place of each pre-tokenizer `Digits`. Engines read the
+ * file with a library for which every numeric character is a digit (`½`, `²`, `٣`). For `@huggingface/tokenizers` only
+ * 0 to 9 are digits. Without imports, because a confined process loads this file.
  */
 export const withNumericSplits = (file: object): object => ("pre_tokenizer" in file ? { ...file, pre_tokenizer: exact(file.pre_tokenizer) } : file)

@@ -52,8 +52,8 @@ export const tie = Effect.fnUntraced(function* (asking: Asking, pair: Pair) {
 })
 
 /**
- * Tokens from the middle of the vocabulary with which no answer begins. Their likelihood is far from the likelihood of the usual
- * first tokens.
+ * Tokens from the middle of the vocabulary with which no answer begins. Their likelihood is far from the likelihood of
+ * the usual first tokens.
  */
 export const rareOf = ({ vocabSize }: SuiteSubject, used: ReadonlyArray<number>, count: number): ReadonlyArray<number> => {
   const taken = new Set(used)

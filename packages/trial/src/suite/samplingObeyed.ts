@@ -93,7 +93,9 @@ const seedsDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: 
     : yield* unexpected("the same seed gives a different answer")
 })
 
-/** A bias removes the first token of an answer, and brings another one back. Succeeds with that one, if it has an id. */
+/**
+ * A bias removes the first token of an answer, and brings another one back. Succeeds with that one, if it has an id.
+ */
 const biasIsObeyed = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, first: number) {
   const biased = (id: number, bias: number) =>
     Effect.map(goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(id)]: bias } }), ({ ids }) => ids?.[0])

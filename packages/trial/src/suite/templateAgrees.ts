@@ -138,7 +138,9 @@ const agrees = ([first, ...further]: ReadonlyArray<ReadonlyArray<number>>, pinne
   return further.every((ids) => same(first, ids)) && (pinned.length === 0 || pinned.some((ids) => same(first, ids)))
 }
 
-/** Compares the engine's prompts of a conversation with the pinned ones. `isJudged`: whether there were two to compare. */
+/**
+ * Compares the engine's prompts of a conversation with the pinned ones. `isJudged`: whether there were two to compare.
+ */
 const compareVariant = Effect.fnUntraced(function* (subject: SuiteSubject, variant: Variant, pinned: ReadonlyArray<Rendered>) {
   const { isCounted, prompts } = yield* enginePrompts(subject, variant)
   const isSame = agrees(

@@ -28,7 +28,10 @@ const encodesAlike = Effect.fnUntraced(function* (subject: SuiteSubject, { ids, 
   return tokens.length === ids.length && ids.every((id, at) => id === tokens[at])
 })
 
-/** Whether the engine decodes the ids to the text. A tokenizer that normalizes returns another text, but always the same one. */
+/**
+ * Whether the engine decodes the ids to the text. A tokenizer that normalizes returns another text, but always the same
+ * one.
+ */
 const decodesAlike = Effect.fnUntraced(function* (subject: SuiteSubject, { decoded, ids, number, text }: Encoded) {
   const answer = yield* post(subject, "/detokenize", { tokens: ids, skip_special_tokens: false })
   const reported = answer.status === 200 ? decodeText(answer.text) : Option.none()

@@ -116,7 +116,9 @@ const withoutVerdict = (failure: NotApplicable | SuiteTimedOut): CheckResult =>
 
 const isNoVerdict = (failure: Failure): failure is NotApplicable | SuiteTimedOut => failure._tag === "NotApplicable" || failure._tag === "SuiteTimedOut"
 
-/** The second attempt. If both ran out of time and nothing was computed, the engine is asked whether it answers at all. */
+/**
+ * The second attempt. If both ran out of time and nothing was computed, the engine is asked whether it answers at all.
+ */
 const runAgain = Effect.fnUntraced(function* (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, before: Fault) {
   const second = yield* runOnce(check, subject, clock, 2)
   if (Result.isSuccess(second) || before._tag === "Unexpected") return second

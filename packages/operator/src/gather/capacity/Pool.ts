@@ -113,7 +113,9 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     /** Why the model lacks engines above its first; null if it lacks none, undefined if that is not known. */
     lacks: (id: DeploymentId): Growth["limit"] | undefined => fleets.get(id)?.lacks,
     isQueued: (id: DeploymentId): boolean => notes.get(id)?.state === "queued",
-    /** Whether engines above the first go before the run: it is queued, or only its organization's limit holds it back. */
+    /**
+     * Whether engines above the first go before the run: it is queued, or only its organization's limit holds it back.
+     */
     goesFirst: (id: DeploymentId): boolean => {
       const note = notes.get(id)
       return note !== undefined && (note.state === "queued" || (note.state === "waiting" && note.olderRun === null && !note.isUnfunded))
