@@ -213,11 +213,3 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
     }
   }
 }
-
-/** The fit without its components, as previews show it. */
-export const fit = (input: FitInput): Fit | Misfit => {
-  const result = estimateFit(input)
-  return "fit" in result ? result.fit : result
-}
-
-export const isFit = (result: Fit | Misfit): result is Fit => "verdict" in result

@@ -5,15 +5,14 @@ import {
   derivePreview,
   type EngineContract,
   type EngineMemory,
-  fit,
   type HostClass,
-  isFit,
   kvBytesPerToken,
   type ModelConfig,
   nothingServed,
   type RepositoryFacts,
   type WeightParts
 } from "../src/index.ts"
+import { fit, isFit } from "./fit.ts"
 
 const gib = 2 ** 30
 const llama8b: ModelConfig = llama8bConfig

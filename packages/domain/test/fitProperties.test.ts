@@ -12,7 +12,6 @@ import {
   estimateFit,
   type FitInput,
   type HostClass,
-  isFit,
   type KvLayout,
   type LayerGroup,
   type ModelConfig,
@@ -20,6 +19,7 @@ import {
   type RepositoryFacts,
   sequenceBytes
 } from "../src/index.ts"
+import { isFit } from "./fit.ts"
 
 const gib = 2 ** 30
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))

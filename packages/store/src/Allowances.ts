@@ -48,7 +48,7 @@ export class Allowances extends Context.Service<
       spooled.onWritten((orgId) => void cache.forget(orgId))
       unannounced.onAnnounced((orgId, sum) => void cache.merge(orgId, sum))
 
-      /** The part of an allowance that may be used up already. Only the database's sums tell. */
+      /** The part of an allowance that may be used up already, which only the sums of the database show. */
       const marginOf = ({ largest }: Account, { orgId }: Spender, spending: Spending, atOnce: number): bigint | null => {
         const ownCosts = unannounced.of(orgId)
         if (spending !== "tokens") return ownCosts

@@ -11,7 +11,7 @@ const patience = ({ podClass }: Observation): number => 2 * (podClass?.bootDeadl
 /** Why the model returns to its earlier revision; null if it does not. */
 const reasonOf = (observation: Observation, { earlier, evidence, own, startingMillis }: ObservedMove): string | null => {
   if (evidence >= evidenceToMoveBack)
-    return `${shareOf(own)} requests failed on the engines of the new revision, and ${shareOf(earlier)} on those of the earlier one.`
+    return `${shareOf(own)} requests failed on engines of the new revision, and ${shareOf(earlier)} on engines of the earlier one.`
   if (startingMillis < patience(observation)) return null
   return `Engines of the new revision started for ${Math.round(startingMillis / 60_000)} minutes, and none became ready.`
 }

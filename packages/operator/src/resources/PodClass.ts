@@ -43,7 +43,7 @@ export interface PodClass {
   readonly rollout: "surge" | "replace"
   /** Engines beyond the wanted number during a move to a new revision. Absent: 1. */
   readonly maxSurge?: number
-  /** Engines that may be missing meanwhile. Absent: 0. */
+  /** Engines that may be missing during such a move. Absent: 0. */
   readonly maxUnavailable?: number
   /** The queue of Kueue; null if the operator's own order applies. */
   readonly queueName: string | null

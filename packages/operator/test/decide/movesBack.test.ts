@@ -69,7 +69,7 @@ describe("a model that moves to a new revision", () => {
 
   it("returns to the earlier one if the new one fails more requests, and says how many", () => {
     const { actions, message, rule } = decide(next({}), 0)
-    const reason = "12 of 20 requests failed on the engines of the new revision, and 1 of 901 on those of the earlier one."
+    const reason = "12 of 20 requests failed on engines of the new revision, and 1 of 901 on engines of the earlier one."
     assert.deepStrictEqual(
       actions.filter(({ _tag }) => _tag === "MoveBack").map((action) => ({ ...action })),
       [{ _tag: "MoveBack", to, reason }]

@@ -148,7 +148,7 @@ export const mergeFailure = (merged: MergedAgreement | null): NamedFailure | nul
   const came = merged.withinUlpMin >= leastWithinUlp ? "others than the adapted tensors differ" : `${percent}% of a tensor's values are within one unit of it`
   return {
     code: "fidelity_failed",
-    text: `The merged weights are not of this base and adapter: ${came}, expected at least ${100 * leastWithinUlp}% and all others equal. Deploy again, so that they are merged anew`
+    text: `The merged weights are not of this base and adapter: ${came}, expected at least ${100 * leastWithinUlp}% and all others equal. Deploy again, and Seatrial merges them again`
   }
 }
 

@@ -172,7 +172,7 @@ export const templateAgrees: TrialCheck = {
       ({ pinned, variant }) => compareVariant(subject, variant, pinned)
     )
     const different = compared.flatMap(({ isDifferent, name }) => (isDifferent ? [name] : []))
-    if (!compared.some(({ isJudged }) => isJudged)) return yield* new NotApplicable({ reason: "neither our template nor the engine tells a prompt" })
+    if (!compared.some(({ isJudged }) => isJudged)) return yield* new NotApplicable({ reason: "neither the commit's template nor the engine gives a prompt" })
     if (different.length > 0)
       return yield* unexpected(`the engine's prompt differs in ${different.length} of ${compared.length} conversations (first: ${different[0]})`)
     return `${compared.length} conversations${template === null ? ", by the engine's both routes only" : ""}`

@@ -49,7 +49,7 @@ const calling = (name: string, question: string, choice: unknown, only: string |
     const wrong = answers.flatMap(({ content, finishReason, toolCalls }) => {
       const problem = wrongWith(toolCalls, only)
       if (problem !== null) return [problem]
-      if (content.trim() !== "" && name !== "tool_choice_auto") return ["content beside a call"]
+      if (content.trim() !== "" && name !== "tool_choice_auto") return ["content in addition to a call"]
       if (content.includes("tool_call")) return ["marks of a call in the content"]
       return ends.includes(finishReason ?? "") ? [] : [`finish reason ${finishReason} after a call`]
     })
