@@ -1,8 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { eventually } from "../e2e/eventually.ts"
-import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
+import { askThroughout, type FailedRequest } from "./askThroughout.ts"
 import { settled } from "./expectedEnd.ts"
 import { openLane } from "./Lane.ts"
 import { serveFirst } from "./serveFirst.ts"
@@ -19,7 +19,7 @@ export const openFleet = Effect.gen(function* () {
   const lane = yield* openLane
   const { model, modelId, run } = yield* serveFirst(lane)
   const everyRouteVerified = yield* watchRoutes(lane)
-  const stop = yield* keepAsking(lane.caller, model, "150 millis")
+  const stop = yield* askThroughout(lane.caller, model)
 
   /** Sets the number of engines. Ends when as many have traffic, and nothing else is left. */
   const scale = Effect.fnUntraced(function* (replicas: number) {
@@ -46,15 +46,19 @@ export const openFleet = Effect.gen(function* () {
         yield* Effect.raceFirst(effect, watch)
         return fewest
       }),
-    /** Ends the clients: none got an error, each engine with traffic was verified, and GPUs were counted once. */
-    end: Effect.fnUntraced(function* (engines: number) {
+    /** Ends the clients. No request failed, but for those that may, each engine with traffic was verified, and GPUs were counted once. */
+    end: Effect.fnUntraced(function* (engines: number, mayFail: (request: FailedRequest) => boolean = () => false) {
       yield* settled(lane, run, engines)
-      const answers = yield* stop
+      const { answers, failures } = yield* stop
+      assert.deepStrictEqual(
+        failures.filter((request) => !mayFail(request)),
+        []
+      )
       assert.isAbove(answers.length, 0)
       assert.isAtLeast(yield* everyRouteVerified, engines)
       assert.deepStrictEqual(yield* lane.select(Schema.Array(Schema.Unknown), twice), [])
       yield* alwaysHolds(lane, [run], answers)
-      return answers.length
+      return `${answers.length} answers, ${failures.length} failures`
     })
   }
 })

@@ -231,6 +231,14 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         yield* tellOfAll(name)
         for (const pod of yield* pods.list()) yield* tended(pod.metadata.name)
       }).pipe(Effect.orDie),
+    /** Ends the engines of the node immediately, with their open requests. No status reports it. */
+    cutPower: (node: string) => {
+      for (const { node: own, server } of engines.values()) {
+        if (own !== node) continue
+        server.close()
+        server.closeAllConnections()
+      }
+    },
     nodeOf: (name: string) => Effect.map(pods.get(name, namespace), (pod) => Option.getOrUndefined(pod)?.spec?.nodeName)
   }
 })

@@ -23,12 +23,18 @@ const evict = Effect.fnUntraced(function* ({ kube }: Lane, pod: Pod) {
 export const setCordoned = ({ kube }: Lane, node: string, unschedulable: boolean) =>
   patiently(kube.mergePatch(Node, node, undefined, { spec: { unschedulable } }))
 
+const readPods = ({ kube }: Lane, node: string) =>
+  Effect.map(patiently(kube.list(Pod, { namespace })), (pods) => pods.filter(({ spec }) => spec?.nodeName === node))
+
+/** The names of the pods on a node. */
+export const podsOn = (lane: Lane, node: string) => Effect.map(readPods(lane, node), (pods) => pods.map(({ metadata }) => metadata.name))
+
 /** Empties a node as `kubectl drain` does: no pod is placed there, and each one is evicted as soon as its budgets allow it. Returns the number of refusals. */
 export const drainNode = Effect.fnUntraced(function* (lane: Lane, node: string) {
   yield* setCordoned(lane, node, true)
   let refusals = 0
   while (true) {
-    const pods = (yield* patiently(lane.kube.list(Pod, { namespace }))).filter(({ spec }) => spec?.nodeName === node)
+    const pods = yield* readPods(lane, node)
     if (pods.length === 0) return refusals
     for (const pod of pods) {
       if (pod.metadata.deletionTimestamp === undefined && !(yield* evict(lane, pod))) refusals++

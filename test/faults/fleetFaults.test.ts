@@ -1,6 +1,9 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { drainNode, setCordoned } from "./drainNode.ts"
+import { eventually } from "../e2e/eventually.ts"
+import type { FailedRequest } from "./askThroughout.ts"
+import { drawsOf } from "./Draw.ts"
+import { drainNode, podsOn, setCordoned } from "./drainNode.ts"
 import { type Fleet, openFleet } from "./Fleet.ts"
 
 const seed = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
@@ -9,10 +12,9 @@ const stride = Number(process.env.SEATRIAL_FAULT_FLEET_STRIDE ?? 10)
 /** More writes than any step of scaling has. */
 const most = 200
 /** A step ends after this many deaths in a row that did not happen, because the number of writes varies. */
-const enough = 2
+const enough = stride === 1 ? 2 : 1
 
 const [few, many] = [2, 4] as const
-const isHardest = stride === 1
 
 /** Scales to `replicas` while the operator dies at one write. Returns that write, or null if there were fewer. */
 const scaleThroughDeath = Effect.fnUntraced(function* ({ fewestDuring, lane, scale }: Fleet, replicas: number, at: number, afterWrite: boolean) {
@@ -33,7 +35,7 @@ const everyDeath = Effect.fnUntraced(function* (fleet: Fleet) {
   let deaths = 0
   for (let at = 1 + ((seed - 1) % stride); at < most; at += stride) {
     if ([...missed.values()].every((count) => count >= enough)) break
-    for (const afterWrite of isHardest ? [false, true] : [(at + seed) % 2 === 0]) {
+    for (const afterWrite of stride === 1 ? [false, true] : [(at + seed) % 2 === 0]) {
       for (const replicas of [many, few]) {
         // The step is over before such a write. The other one needs it.
         if ((missed.get(replicas) ?? 0) >= enough) {
@@ -50,26 +52,50 @@ const everyDeath = Effect.fnUntraced(function* (fleet: Fleet) {
   return deaths
 })
 
-it.live(`an operator dies at the writes of scaling steps, one in ${stride}, seed ${seed}: no request fails, and never do fewer engines get requests`, () =>
-  Effect.gen(function* () {
-    const fleet = yield* openFleet
-    yield* fleet.scale(few)
-    const deaths = yield* Effect.tapCause(everyDeath(fleet), (cause) =>
-      Effect.logError(fleet.lane.failure("a scaling step", cause), fleet.lane.operatorLines())
-    )
-    assert.isAbove(deaths, 0)
-    const answers = yield* fleet.end(few)
-    yield* Effect.logInfo(`${deaths} deaths, ${answers} answers`)
-  }).pipe(Effect.scoped)
-)
-
 /** Plays a story with a fleet that has served before, and asserts what always holds. */
-const withFleet = (story: (fleet: Fleet) => Effect.Effect<number>) =>
+const withFleet = (story: (fleet: Fleet) => Effect.Effect<number>, mayFail?: (request: FailedRequest) => boolean) =>
   Effect.gen(function* () {
     const fleet = yield* openFleet
     const engines = yield* Effect.tapCause(story(fleet), (cause) => Effect.logError(fleet.lane.failure("a fleet", cause), fleet.lane.operatorLines()))
-    yield* Effect.logInfo(`${yield* fleet.end(engines)} answers`)
+    yield* Effect.logInfo(yield* fleet.end(engines, mayFail))
   }).pipe(Effect.scoped)
+
+it.live(`an operator dies at the writes of scaling steps, one in ${stride}, seed ${seed}: no request fails, and never do fewer engines get requests`, () =>
+  withFleet((fleet) =>
+    Effect.gen(function* () {
+      yield* fleet.scale(few)
+      const deaths = yield* everyDeath(fleet)
+      yield* Effect.logInfo(`${deaths} deaths`)
+      assert.isAbove(deaths, 0)
+      return few
+    })
+  )
+)
+
+it.live("the API server is away while a model is scaled: no request fails, and never do fewer engines get requests", () =>
+  withFleet(({ fewestDuring, lane, scale }) =>
+    Effect.gen(function* () {
+      yield* scale(few)
+      const draw = drawsOf(seed)
+      // Longer than a request may take, and longer than the lease of an operator.
+      for (const [replicas, how, seconds] of [
+        [many, "hangs", 8],
+        [few, "refuses", 20]
+      ] as const) {
+        const away = Effect.gen(function* () {
+          yield* Effect.sleep(draw.between(0, 1_000))
+          lane.faults.setAway(how)
+          yield* Effect.sleep(seconds * 1_000)
+          lane.faults.setAway(null)
+        })
+        const fewest = yield* fewestDuring(Effect.all([scale(replicas), away], { concurrency: "unbounded" }))
+        yield* Effect.logInfo(`to ${replicas} engines, the API server ${how}; at least ${fewest} had traffic`)
+        assert.isAtLeast(fewest, few)
+      }
+      return few
+    })
+  )
+)
 
 it.live("a node is drained: no request fails, and all engines but one always get requests, also while new engines are compared", () =>
   withFleet(({ fewestDuring, lane, scale }) =>
@@ -87,3 +113,28 @@ it.live("a node is drained: no request fails, and all engines but one always get
     })
   )
 )
+
+it.live("a node with half of the engines loses power: only streams on these engines end early, and others replace them", () => {
+  let lostAt = Number.POSITIVE_INFINITY
+  return withFleet(
+    ({ fewestDuring, lane, scale }) =>
+      Effect.gen(function* () {
+        yield* scale(few)
+        yield* setCordoned(lane, "gpu-0", true)
+        yield* scale(many)
+        yield* setCordoned(lane, "gpu-0", false)
+        const meanwhile = Effect.gen(function* () {
+          assert.strictEqual((yield* podsOn(lane, "gpu-1")).length, many - few)
+          lane.kubelet.cutPower("gpu-1")
+          lostAt = Date.now()
+          yield* eventually("the lost engines are removed", podsOn(lane, "gpu-1"), (names) => names.length === 0)
+          yield* scale(many)
+        })
+        const fewest = yield* fewestDuring(lane.kubelet.loseNode("gpu-1", meanwhile))
+        yield* Effect.logInfo(`at least ${fewest} had traffic`)
+        assert.isAtLeast(fewest, few)
+        return many
+      }),
+    ({ startedAt, stream }) => stream && startedAt <= lostAt
+  )
+})
