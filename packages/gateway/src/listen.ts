@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer } from "node:net"
-import { guardChunks } from "@seatrial/http"
+import { serveInTurn } from "@seatrial/http"
 import { Data, Effect, type Scope } from "effect"
 import { refuseMalformedRequests } from "./malformedRequests.ts"
 
@@ -36,7 +36,7 @@ export const makeServer = (): Server => {
   const times = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 2_000, keepAliveTimeout: 65_000 }
   // The gateway itself answers a request without a Host, with an Error object.
   const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true, requireHostHeader: false })
-  server.on("request", guardChunks)
+  serveInTurn(server)
   // Handles requests with any other `Expect` header normally: Node's own answer has no request ID and no body.
   server.on("checkExpectation", (request, response) => void server.emit("request", request, response))
   refuseMalformedRequests(server)
@@ -51,25 +51,6 @@ const stopping = Symbol("stopping")
  */
 export const onStopping = (response: ServerResponse, stop: () => void): void => {
   response.once(stopping, stop)
-}
-
-/**
- * Calls `serve` when it is the request's turn on its connection. A pipelined request has no socket until the previous
- * response is finished, and would not notice a disconnect. So its work begins after that, and never if the caller has
- * left.
- */
-const inTurn = (response: ServerResponse, serve: () => void): void => {
-  if (response.socket !== null) serve()
-  else {
-    response.once("socket", (socket) => {
-      // Resets the timeout that the previous response set.
-      socket.setTimeout(0)
-      // Listeners for the end of the previous response run first.
-      process.nextTick(() => {
-        if (!response.destroyed) serve()
-      })
-    })
-  }
 }
 
 /** Milliseconds that handlers have to finish after `stop`. */
@@ -97,7 +78,7 @@ export const listen = (
     if (draining && request.url === "/readyz") response.writeHead(503, { "content-type": "application/json" }).end('{"status":"stopping"}')
     else handler(request, response)
   }
-  server.on("request", (request, response) => inTurn(response, () => serve(request, response)))
+  server.on("request", serve)
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
       resume(new ListenError({ message: `Cannot listen on ${host}:${port} (${cause.code}).`, taken: cause.code === "EADDRINUSE" }))

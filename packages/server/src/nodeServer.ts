@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http"
 import type { ErrorObject } from "@seatrial/api"
 import { encodeIdBody } from "@seatrial/domain"
-import { guardChunks, type MalformedRequest, refuseMalformedRequests } from "@seatrial/http"
+import { type MalformedRequest, refuseMalformedRequests, serveInTurn } from "@seatrial/http"
 import { Duration } from "effect"
 
 /** Timeouts for slow clients. */
@@ -52,7 +52,7 @@ export const makeNodeServer = (timeouts: ClientTimeouts = defaultClientTimeouts)
     // The app checks Host itself, to respond with an Error object.
     requireHostHeader: false
   })
-  server.on("request", guardChunks)
+  serveInTurn(server)
   server.timeout = Duration.toMillis(timeouts.stalled)
   // Unsupported `Expect` headers are ignored: the request is handled as usual.
   server.on("checkExpectation", (message, response) => void server.emit("request", message, response))
