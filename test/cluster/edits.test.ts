@@ -16,14 +16,16 @@ const seed = Number(process.env.EDITS_SEED ?? Math.floor(Date.now() / 86_400_000
 const count = process.env.EDITS === "all" ? edits.length : Number(process.env.EDITS ?? 7)
 const named = process.env.EDITS_NAME ?? ""
 
-/** The edits in an order that follows from the seed. */
+/** The edits of the seed, in an order that mixes their kinds. The next seed has the next edits, until all were made. */
 const drawn = (): ReadonlyArray<Edit> => {
-  const draw = drawsOf(seed)
-  const order = edits.map((edit) => [draw.between(0, 1), edit] as const).sort(([one], [other]) => one - other)
-  return order
-    .map(([, edit]) => edit)
+  const draw = drawsOf(1)
+  const order = edits
     .filter(({ name }) => name.includes(named))
-    .slice(0, count)
+    .map((edit) => [draw.between(0, 1), edit] as const)
+    .sort(([one], [other]) => one - other)
+    .map(([, edit]) => edit)
+  const start = (seed * count) % order.length
+  return [...order.slice(start), ...order.slice(0, start)].slice(0, count)
 }
 
 type Watch = Effect.Success<ReturnType<typeof watchTruth>>
