@@ -24,6 +24,8 @@ export const traceparentOf = ({ headers: { traceparent } }: IncomingMessage): st
  * may not receive the answer.
  */
 const linger = 2_000
+/** Bytes of it that are read and dropped: as many as the largest body that a gateway accepts by default. */
+const mostDropped = 16 * 2 ** 20
 
 /** Reads and drops the rest of the body. */
 export const discardRest = (request: IncomingMessage): void => {
@@ -31,6 +33,11 @@ export const discardRest = (request: IncomingMessage): void => {
   const cut = setTimeout(() => request.destroy(), linger)
   request.once("close", () => clearTimeout(cut))
   if (request.listenerCount("data") === 0) paceReads(request)
+  let left = mostDropped
+  request.on("data", ({ length }: Buffer) => {
+    left -= length
+    if (left < 0) request.destroy()
+  })
   chunkGuardOf(request)?.onTrip(() => request.socket.destroy())
   request.resume()
 }

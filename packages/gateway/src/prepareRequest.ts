@@ -11,7 +11,7 @@ import { makeMayCost } from "./mayCost.ts"
 import { ReceiptDigests } from "./ReceiptDigests.ts"
 import type { RequestRates } from "./RequestRates.ts"
 import { readBody } from "./readBody.ts"
-import { keyEnded, missingScope, modelNotFound, Refusal } from "./refusals.ts"
+import { keyEnded, missingScope, modelNotFound, Refusal, tooManyChoices } from "./refusals.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import type { RoutedRequest } from "./routing/RoutedRequest.ts"
 import { Routing } from "./routing/Routing.ts"
@@ -145,8 +145,9 @@ export const makePrepareRequest = Effect.fnUntraced(function* (options: PrepareO
     const prepared = checkBody(admission, route, body)
     let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
     if (requestAbort.reason === "revoked") return yield* keyEnded
-    const routedRequest = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
+    const routedRequest = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream, sequences: checked.choices })
     admission.routedRequest = routedRequest
+    if (checked.choices > routedRequest.mostSequences) return yield* tooManyChoices(checked, routedRequest.mostSequences)
     if (!routedRequest.enter()) {
       const waiting = awaitSlot(admission, routedRequest)
       // The parsed form may take many times the memory of the text, and the text suffices to parse it again.

@@ -73,18 +73,18 @@ export class EngineState {
     this.#rampFrom = ramps ? now : null
   }
 
-  /** Adds a request. */
-  enter(now: number, streamed: boolean, orgId: string) {
+  /** Adds a request, which takes a slot for each of its sequences. */
+  enter(now: number, streamed: boolean, orgId: string, sequences = 1) {
     if (this.outstanding === 0) this.pulse.at = now
-    this.outstanding++
+    this.outstanding += sequences
     if (streamed) this.streams++
-    this.#held.set(orgId, this.heldBy(orgId) + 1)
+    this.#held.set(orgId, this.heldBy(orgId) + sequences)
   }
 
-  leave(streamed: boolean, orgId: string) {
-    this.outstanding--
+  leave(streamed: boolean, orgId: string, sequences = 1) {
+    this.outstanding -= sequences
     if (streamed) this.streams--
-    const held = this.heldBy(orgId) - 1
+    const held = this.heldBy(orgId) - sequences
     if (held > 0) this.#held.set(orgId, held)
     else this.#held.delete(orgId)
   }

@@ -39,13 +39,13 @@ export class FairQueue<A extends object> {
 
   /**
    * Removes the oldest member of the group with the least weight; among equal groups, the one whose turn is next.
-   * Groups whose weight is null get nothing. Takes time proportional to the number of groups.
+   * `weightOf` gets the group and its oldest member. Groups whose weight is null get nothing. Takes time proportional to the number of groups.
    */
-  takeLightest(weightOf: (group: string) => number | null): A | undefined {
+  takeLightest(weightOf: (group: string, oldest: A) => number | null): A | undefined {
     let lightest: string | undefined
     let least = Number.POSITIVE_INFINITY
-    for (const group of this.#groups.keys()) {
-      const weight = weightOf(group)
+    for (const [group, [oldest]] of this.#groups) {
+      const weight = oldest === undefined ? null : weightOf(group, oldest)
       if (weight === null || weight >= least) continue
       lightest = group
       least = weight

@@ -4,7 +4,7 @@ import type { ObservedPool } from "../observability/RoutingMetrics.ts"
 import { DecodePace } from "./DecodePace.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
-import { mayTakeSlot } from "./mayTakeSlot.ts"
+import { mayTakeSlots, mostSlotsOfRequest } from "./mayTakeSlots.ts"
 import { pickEngine } from "./pickEngine.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 
@@ -24,6 +24,8 @@ export interface Waiter {
   readonly orgId: string
   readonly key: number | null
   readonly streamed: boolean
+  /** The number of answers that the engine generates for the request at once. Each takes a slot. */
+  readonly sequences: number
   /** The request gets this engine. */
   readonly give: (engine: EngineState) => void
   /** The model was deleted. */
@@ -95,7 +97,7 @@ export class ModelPool {
     return [...running, { orgId, modelId, pod: "", running: 0, waiting: this.queue.size, answered: 0, failed: 0 }]
   }
 
-  /** Requests that one engine may process at once. */
+  /** Slots of one engine. A request takes one for each answer that it asks for. */
   get limit(): number {
     return (this.route.concurrency ?? this.#options.unmeasured) + beyondMeasured
   }
@@ -111,15 +113,20 @@ export class ModelPool {
    */
   mayWait(orgId: string, limit: number): boolean {
     const free = limit - this.queue.size
-    return this.route.isPublic ? mayTakeSlot(this.queue.sizeOf(orgId), free) : free > 0
+    return this.route.isPublic ? mayTakeSlots(this.queue.sizeOf(orgId), free) : free > 0
+  }
+
+  /** The most slots that one request may take. On a public model, every request leaves some to other organizations. */
+  get mostSequences(): number {
+    return this.route.isPublic ? mostSlotsOfRequest(this.limit) : Number.POSITIVE_INFINITY
   }
 
   /**
-   * Whether the organization may take a free slot. On a public model some slots stay free for organizations that hold
+   * Whether the organization may take free slots. On a public model some slots stay free for organizations that hold
    * fewer.
    */
-  #mayTakeSlot(orgId: string, now: number): boolean {
-    return !this.route.isPublic || mayTakeSlot(this.#heldBy(orgId), this.#free(now))
+  #mayTakeSlots(orgId: string, sequences: number, now: number): boolean {
+    return !this.route.isPublic || mayTakeSlots(this.#heldBy(orgId), this.#free(now), sequences)
   }
 
   #heldBy(orgId: string): number {
@@ -144,9 +151,9 @@ export class ModelPool {
   #next(now: number): Waiter | undefined {
     if (!this.route.isPublic) return this.queue.take()
     const free = this.#free(now)
-    return this.queue.takeLightest((orgId) => {
+    return this.queue.takeLightest((orgId, { sequences }) => {
       const held = this.#heldBy(orgId)
-      return mayTakeSlot(held, free) ? held : null
+      return mayTakeSlots(held, free, sequences) ? held : null
     })
   }
 
@@ -198,13 +205,13 @@ export class ModelPool {
     if (another === undefined || another.isEjected(now)) last?.readmit(now)
   }
 
-  /** Reserves a slot at an engine. Returns undefined if there is none, or if other requests are waiting already. */
-  take(key: () => number | null, streamed: boolean, orgId: string): EngineState | undefined {
+  /** Reserves slots at an engine. Returns undefined if there are none, or if other requests are waiting already. */
+  take(key: () => number | null, streamed: boolean, orgId: string, sequences = 1): EngineState | undefined {
     this.refresh()
     const now = this.#options.now()
     this.usedAt = now
     this.budget.earn()
-    if (this.queue.size > 0 || !this.#mayTakeSlot(orgId, now)) return undefined
+    if (this.queue.size > 0 || !this.#mayTakeSlots(orgId, sequences, now)) return undefined
     const [only] = this.engines
     const engine =
       this.engines.length === 1 && only !== undefined
@@ -214,21 +221,21 @@ export class ModelPool {
         : this.engines.length === 0
           ? undefined
           : pickEngine(this.engines, { now, limit: this.limit, key: key(), except: [] })
-    engine?.enter(now, streamed, orgId)
+    engine?.enter(now, streamed, orgId, sequences)
     return engine
   }
 
-  /** Reserves a slot at another engine of the revision, for a second attempt. Ignores the queue. */
-  takeOther(engineBefore: EngineState, revision: RevisionId, streamed: boolean, orgId: string): EngineState | undefined {
+  /** Reserves slots at another engine of the revision, for a second attempt. Ignores the queue. */
+  takeOther(engineBefore: EngineState, revision: RevisionId, streamed: boolean, orgId: string, sequences = 1): EngineState | undefined {
     const now = this.#options.now()
     const except = this.engines.filter((engine) => engine === engineBefore || revisionOf(this.route, engine.endpoint) !== revision)
     const engine = pickEngine(this.engines, { now, limit: this.limit, key: null, except })
-    engine?.enter(now, streamed, orgId)
+    engine?.enter(now, streamed, orgId, sequences)
     return engine
   }
 
-  leave(engine: EngineState, streamed: boolean, orgId: string) {
-    engine.leave(streamed, orgId)
+  leave(engine: EngineState, streamed: boolean, orgId: string, sequences = 1) {
+    engine.leave(streamed, orgId, sequences)
     if (this.queue.size > 0) this.dispatch()
   }
 
@@ -286,7 +293,7 @@ export class ModelPool {
       }
       const engine = pickEngine(this.engines, { now, limit: this.limit, key: waiter.key, except: [] })
       if (engine === undefined) return
-      engine.enter(now, waiter.streamed, waiter.orgId)
+      engine.enter(now, waiter.streamed, waiter.orgId, waiter.sequences)
       waiter.give(engine)
     }
   }

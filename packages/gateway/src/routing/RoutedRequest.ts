@@ -18,6 +18,8 @@ export interface RoutingRequest {
   /** Its parsed body. The prefix that it shares with other requests decides which engine is preferred. */
   readonly members: Readonly<Record<string, unknown>>
   readonly streamed: boolean
+  /** The number of answers that the engine generates at once: choices for each prompt. Each takes a slot. */
+  readonly sequences: number
 }
 
 export interface WaitOptions {
@@ -43,6 +45,7 @@ export class RoutedRequest {
   readonly #dependencies: RoutingDependencies
   readonly #orgId: OrgId
   readonly #streamed: boolean
+  readonly #sequences: number
   /** Released when the request has an engine, or waits. */
   #members: RoutingRequest["members"] | null
   #route: Route
@@ -59,6 +62,7 @@ export class RoutedRequest {
     this.#route = route
     this.#orgId = request.orgId
     this.#streamed = request.streamed
+    this.#sequences = request.sequences
     this.#members = request.members
   }
 
@@ -119,14 +123,21 @@ export class RoutedRequest {
   }
 
   #drop() {
-    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#streamed, this.#orgId)
+    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#streamed, this.#orgId, this.#sequences)
     this.#engine = null
   }
 
-  /** Takes a free slot if there is one, and returns whether it did. */
+  /** The most sequences that a request to the model may have. */
+  get mostSequences(): number {
+    const pool = this.#dependencies.poolOf(this.#route)
+    pool.refresh()
+    return pool.mostSequences
+  }
+
+  /** Takes free slots if there are enough, and returns whether it did. */
   enter(): boolean {
     const pool = this.#dependencies.poolOf(this.#route)
-    const engine = pool.take(this.#key, this.#streamed, this.#orgId)
+    const engine = pool.take(this.#key, this.#streamed, this.#orgId, this.#sequences)
     return engine !== undefined && this.#enter(pool, engine)
   }
 
@@ -159,6 +170,7 @@ export class RoutedRequest {
         orgId: this.#orgId,
         key: this.#key(),
         streamed: this.#streamed,
+        sequences: this.#sequences,
         give: (engine) => (this.#enter(pool, engine) ? settle(Effect.void, "served") : gone()),
         gone
       }
@@ -203,15 +215,15 @@ export class RoutedRequest {
     if (why === "full") engine.markFull(this.#dependencies.now())
     else pool.lose(engine, this.#orgId)
     if (this.#isMoved) return false
-    const next = pool.takeOther(engine, this.#route.revisionId, this.#streamed, this.#orgId)
+    const next = pool.takeOther(engine, this.#route.revisionId, this.#streamed, this.#orgId, this.#sequences)
     if (next === undefined) return false
     if (!pool.budget.spend()) {
-      pool.leave(next, this.#streamed, this.#orgId)
+      pool.leave(next, this.#streamed, this.#orgId, this.#sequences)
       return false
     }
     routingMetrics.retried(this.#route.model, why === "full" ? why : "lost")
     this.#isMoved = true
-    pool.leave(engine, this.#streamed, this.#orgId)
+    pool.leave(engine, this.#streamed, this.#orgId, this.#sequences)
     this.#engine = next
     return true
   }

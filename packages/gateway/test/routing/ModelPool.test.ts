@@ -142,7 +142,7 @@ describe("a model's engines", () => {
     const order: Array<string> = []
     for (const [name, org] of [...Array.from({ length: 5 }, (_, index) => [`a${index}`, "a"]), ["b0", "b"], ["b1", "b"], ["c0", "c"]]) {
       if (name === undefined || org === undefined) continue
-      const waiter = { orgId: org, key: null, streamed: true, gone: () => {}, give: () => void order.push(name) }
+      const waiter = { orgId: org, key: null, streamed: true, sequences: 1, gone: () => {}, give: () => void order.push(name) }
       pool.queue.add(org, waiter)
     }
     world.serve(["x", "y"])

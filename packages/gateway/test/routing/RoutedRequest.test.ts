@@ -17,7 +17,8 @@ const entered = ({ pool, world }: ReturnType<typeof makePool>): RoutedRequest =>
   const routedRequest = new RoutedRequest({ settings, poolOf: () => pool, known: () => world.route, now: () => world.now }, world.route, {
     orgId: world.route.orgId,
     members: {},
-    streamed: true
+    streamed: true,
+    sequences: 1
   })
   assert.isTrue(routedRequest.enter())
   return routedRequest

@@ -53,12 +53,13 @@ export const makePool = (names: ReadonlyArray<string>, concurrency: number | nul
 export const nameOf = ({ endpoint }: EngineState): string => endpoint.pod
 
 /** A waiting request, and the engine that it got. */
-export const waiting = (pool: ModelPool, org: string, key: number | null = null) => {
+export const waiting = (pool: ModelPool, org: string, key: number | null = null, sequences = 1) => {
   const got: { engine: EngineState | undefined; gone: boolean } = { engine: undefined, gone: false }
   const waiter = {
     orgId: org,
     key,
     streamed: true,
+    sequences,
     give: (engine: EngineState) => {
       got.engine = engine
     },

@@ -47,6 +47,30 @@ describe("the slots of a public model", () => {
     })
   }
 
+  it("are taken by each answer that a request asks for, so that one request leaves some to another organization", () => {
+    const pool = makePublic(20)
+    assert.strictEqual(pool.mostSequences, 16)
+    const engine = pool.take(noKey, true, "hog", 16)
+    assert.isDefined(engine)
+    assert.isUndefined(pool.take(noKey, true, "hog"))
+    assert.isDefined(pool.take(noKey, true, "b"))
+    const large = waiting(pool, "c", null, 4)
+    const small = waiting(pool, "d")
+    pool.dispatch()
+    assert.isDefined(small.engine)
+    assert.isUndefined(large.engine)
+    if (engine !== undefined) pool.leave(engine, true, "hog", 16)
+    assert.isDefined(large.engine)
+    assert.deepStrictEqual([engine?.outstanding, engine?.heldBy("hog"), engine?.heldBy("c")], [6, 0, 4])
+  })
+
+  it("are as many as a request of a private model's only organization asks for", () => {
+    const { pool } = makePool(["e0"], 16)
+    assert.strictEqual(pool.mostSequences, Number.POSITIVE_INFINITY)
+    assert.isDefined(pool.take(noKey, true, "own", 64))
+    assert.isUndefined(pool.take(noKey, true, "own"))
+  })
+
   it("go to the waiting organization that holds the fewest, even before requests that waited longer", () => {
     const pool = makePublic(20)
     const held = takeAll(pool, "hog")

@@ -83,7 +83,7 @@ it.effect("waiting requests keep the engine's start going, and are refused if th
     const got = waiting(pool, "org")
     const refusal = Effect.fnUntraced(function* () {
       const routingDependencies = { settings, poolOf: () => pool, known: () => world.route, now: () => world.now }
-      const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
+      const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true, sequences: 1 })
       return yield* Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
     })
     const code = Effect.map(refusal(), (told) => told.code)
@@ -117,7 +117,7 @@ it.effect(
       waiting(pool, "org")
       const routingDependencies = { settings: { ...settings, coldWaitMillis: 20_000 }, poolOf: () => pool, known: () => world.route, now: () => world.now }
       const refusal = Effect.suspend(() => {
-        const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
+        const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true, sequences: 1 })
         return Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
       })
       received.placed = true
