@@ -150,6 +150,10 @@ const spending: Spending = {
   prepaid: true,
   billing_suspended: false,
   gpu_limit: 8,
+  spent: [
+    { period: "day", requests_micros: "210944", gpu_time_micros: "100000" },
+    { period: "month", requests_micros: "9018200", gpu_time_micros: "3400000" }
+  ],
   allowances: [
     { api_key_id: null, allowance: "balance", limit_micros: "50000000", spent_micros: "41203118", reached_percent: 80 },
     { api_key_id: null, allowance: "day", limit_micros: "5000000", spent_micros: "310944", reached_percent: 0 },

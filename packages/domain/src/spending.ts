@@ -15,6 +15,13 @@ export const SpendAllowance = Schema.Struct({
 })
 export type SpendAllowance = typeof SpendAllowance.Type
 
+/** What an organization has spent in the current day or month (UTC), whether it has a limit or not. Money in micro-dollars. */
+const SpentInPeriod = Schema.Struct({
+  period: Schema.Literals(["day", "month"]),
+  requests_micros: Micros,
+  gpu_time_micros: Micros
+})
+
 /** What an organization may spend and has spent, as the API shows it: an addition to the contract's records. */
 export const Spending = Schema.Struct({
   object: Schema.Literal("spending"),
@@ -23,6 +30,7 @@ export const Spending = Schema.Struct({
   billing_suspended: Schema.Boolean,
   /** GPUs that all deployments of the organization may use at once; null: no limit. */
   gpu_limit: Schema.NullOr(Schema.Int),
+  spent: Schema.Array(SpentInPeriod),
   /** Limits of the organization first, then of its keys. */
   allowances: Schema.Array(SpendAllowance)
 }).annotate({ identifier: "Spending" })

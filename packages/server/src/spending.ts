@@ -16,12 +16,13 @@ export const spendingOperation = Effect.gen(function* () {
   const billing = yield* Billing
 
   const read = Effect.fnUntraced(function* (orgId: OrgId) {
-    const [{ gpuLimit, prepaid, suspended }, allowances] = yield* Effect.all([billing.limits(orgId), billing.allowances(orgId)])
+    const [{ gpuLimit, prepaid, suspended }, { allowances, spent }] = yield* Effect.all([billing.limits(orgId), billing.spending(orgId)])
     const body: Spending = {
       object: "spending",
       prepaid,
       billing_suspended: suspended,
       gpu_limit: gpuLimit,
+      spent: spent.map(({ gpuTime, period, requests }) => ({ period, requests_micros: String(requests), gpu_time_micros: String(gpuTime) })),
       allowances: allowances.map(({ keyId, kind, limit, reachedPercent, spent }) => ({
         api_key_id: keyId,
         allowance: kind,

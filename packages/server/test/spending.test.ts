@@ -7,6 +7,11 @@ import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
 
 const spendingOf = (answer: Answer) => Schema.decodeUnknownSync(Spending)(jsonOf(answer), { onExcessProperty: "error" })
 
+const nothing = [
+  { period: "day", requests_micros: "0", gpu_time_micros: "0" },
+  { period: "month", requests_micros: "0", gpu_time_micros: "0" }
+] as const
+
 layer(layerStage(), { excludeTestServices: true })("the spending of an organization over HTTP", (it) => {
   it.effect("has the balance and limits of the organization and of its keys, with the amounts spent", () =>
     Effect.gen(function* () {
@@ -14,7 +19,7 @@ layer(layerStage(), { excludeTestServices: true })("the spending of an organizat
       const billing = yield* Billing
       const { caller, key, orgId } = yield* makeCaller()
       const get = Effect.map(call("GET", "/v1/spending", { key }), spendingOf)
-      assert.deepStrictEqual(yield* get, { object: "spending", prepaid: false, billing_suspended: false, gpu_limit: null, allowances: [] })
+      assert.deepStrictEqual(yield* get, { object: "spending", prepaid: false, billing_suspended: false, gpu_limit: null, spent: nothing, allowances: [] })
       yield* billing.setPrepaid(orgId, true)
       yield* billing.setSuspended(orgId, true)
       yield* billing.setGpuLimit(orgId, 8)
@@ -25,7 +30,7 @@ layer(layerStage(), { excludeTestServices: true })("the spending of an organizat
         until: ({ allowances }) => allowances.length === 2,
         schedule: Schedule.spaced("50 millis")
       })
-      assert.deepStrictEqual(organization, { object: "spending", prepaid: true, billing_suspended: true, gpu_limit: 8 })
+      assert.deepStrictEqual(organization, { object: "spending", prepaid: true, billing_suspended: true, gpu_limit: 8, spent: nothing })
       assert.deepStrictEqual(
         allowances.map(({ allowance, api_key_id, limit_micros, reached_percent, spent_micros }) => [
           api_key_id,

@@ -5,7 +5,7 @@ import { SqlSchema } from "effect/sql"
 import { writeAudit } from "./audit.ts"
 import { IsoFromDate } from "./columns.ts"
 import { gpuDaysOf } from "./gpuDays.ts"
-import type { Account, Allowance } from "./spending/Account.ts"
+import type { Account, Allowance, Spent } from "./spending/Account.ts"
 import { completeSums } from "./spending/completeSums.ts"
 import { makeReadAccount } from "./spending/readAccount.ts"
 import { reachedPercent } from "./spending/reportAlerts.ts"
@@ -195,8 +195,11 @@ const setSuspended = (sql: PgClient.PgClient, ids: Ids["Service"], { lock }: Sta
     }).pipe(sql.withTransaction, Effect.orDie)
   })
 
+/** An allowance with the highest alert threshold that it has reached. `keyId` is null for those of the organization. */
+type ReachedAllowance = Allowance & { readonly keyId: string | null; readonly reachedPercent: ReturnType<typeof reachedPercent> }
+
 /** The allowances of the organization and of its keys, without costs that are not committed yet. */
-const allAllowances = (account: Account) => {
+const allAllowances = (account: Account): ReadonlyArray<ReachedAllowance> => {
   const nothing = { organization: 0n, key: 0n }
   const ofOrganization = account.allowances(null, nothing).map((allowance) => ({ ...allowance, keyId: null, reachedPercent: reachedPercent(allowance) }))
   const ofKeys = [...account.facts.keyLimits.keys()].flatMap((keyId) =>
@@ -229,13 +232,9 @@ export class Billing extends Context.Service<
     readonly setKeySpendLimit: (orgId: OrgId, keyId: KeyId, limit: Partial<SpendLimit>) => Effect.Effect<Option.Option<SpendLimit>>
     /** A prepaid organization may spend only its balance. Every gateway applies the change within a second. */
     readonly setPrepaid: (orgId: OrgId, prepaid: boolean) => Effect.Effect<BillingLimits>
-    /**
-     * All limits of the organization and its keys, with the amounts spent. `keyId` is null for limits of the
-     * organization.
-     */
-    readonly allowances: (
-      orgId: OrgId
-    ) => Effect.Effect<ReadonlyArray<Allowance & { readonly keyId: string | null; readonly reachedPercent: ReturnType<typeof reachedPercent> }>>
+    /** What the organization has spent, and all limits of it and its keys. */
+    readonly spending: (orgId: OrgId) => Effect.Effect<{ readonly spent: ReadonlyArray<Spent>; readonly allowances: ReadonlyArray<ReachedAllowance> }>
+    readonly allowances: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ReachedAllowance>>
     /** The first allowance of the organization (not of a key) that is used up; none if it may spend. */
     readonly usedUp: (orgId: OrgId) => Effect.Effect<Option.Option<Allowance>>
     /**
@@ -252,6 +251,10 @@ export class Billing extends Context.Service<
       const ids = yield* Ids
       const statements = billingStatements(sql)
       const readAccount = makeReadAccount(sql)
+      const spending = Effect.fn("Billing.spending")(function* (orgId: OrgId) {
+        const account = yield* Effect.orDie(readAccount(orgId))
+        return { spent: account.spent(), allowances: allAllowances(account) }
+      })
       return Billing.of({
         grantCredit: grantCredit(sql, ids),
         entries: Effect.fn("Billing.entries")((orgId, kind, limit) => Effect.orDie(statements.entries({ orgId, kind, limit }))),
@@ -261,9 +264,8 @@ export class Billing extends Context.Service<
         setSpendLimit: setSpendLimit(sql, ids, statements),
         setKeySpendLimit: setKeySpendLimit(sql, ids, statements),
         setPrepaid: setPrepaid(sql, ids, statements),
-        allowances: Effect.fn("Billing.allowances")(function* (orgId) {
-          return allAllowances(yield* Effect.orDie(readAccount(orgId)))
-        }),
+        spending,
+        allowances: (orgId) => Effect.map(spending(orgId), ({ allowances }) => allowances),
         usedUp: Effect.fn("Billing.usedUp")(function* (orgId) {
           const account = yield* Effect.orDie(readAccount(orgId))
           return Option.fromUndefinedOr(account.usedUp())

@@ -184,7 +184,14 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
         { key: "", ...expected },
         { key: caller.keyId, ...expected }
       ])
-      assert.strictEqual((yield* billing.allowances(orgId)).length, 0)
+      // An organization without a limit sees what it has spent, too.
+      assert.deepStrictEqual(yield* billing.spending(orgId), {
+        spent: [
+          { period: "day", requests: 20_109n, gpuTime: 0n },
+          { period: "month", requests: 20_109n, gpuTime: 0n }
+        ],
+        allowances: []
+      })
     })
   )
 

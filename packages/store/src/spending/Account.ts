@@ -56,6 +56,13 @@ export interface Allowance {
   readonly period: string
 }
 
+/** What an organization has spent in a period. Money in micro-dollars. */
+export interface Spent {
+  readonly period: "day" | "month"
+  readonly requests: bigint
+  readonly gpuTime: bigint
+}
+
 /** The spending rules and GPU time of an organization, as read from the database. */
 export interface AccountFacts {
   readonly isPrepaid: boolean
@@ -121,6 +128,15 @@ export class Account {
       if (most !== null) result.push({ of: "key", kind, limit: most, spent: spend.sumOf(kind, today) + spooled.key, period: period[kind] })
     }
     return result
+  }
+
+  /** What the organization has spent in the current UTC day and month, whether it has a limit or not. */
+  spent(): ReadonlyArray<Spent> {
+    return (["day", "month"] as const).map((period) => ({
+      period,
+      requests: this.#organization.sumOf(period, this.#today),
+      gpuTime: this.facts.gpuMicros[period]
+    }))
   }
 
   get largest(): bigint {
