@@ -207,7 +207,7 @@ priorityClassName: {{ . }}
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- with merge (get $own "affinity" | default $values.affinity | deepCopy) (include "seatrial.zoneSpread" . | fromYaml) }}
+{{- with merge (get $own "affinity" | default $values.affinity | default dict | deepCopy) (include "seatrial.zoneSpread" . | fromYaml) }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
