@@ -36,12 +36,6 @@ export const threadUnsupported = invalid("thread_unsupported_request")(
   "thread"
 )
 export const contextLengthExceeded = invalid("context_length_exceeded")
-/** `choices`: of all prompts of the request together. */
-export const tooManyChoices = ({ choices, prompts }: { readonly choices: number; readonly prompts: number }, most: number): Refusal =>
-  invalidParameter(
-    `A request to a public model can have at most ${most} choices, so that other requests are not delayed. This one has ${choices}${prompts === 1 ? "" : ` for ${prompts} prompts`}.`,
-    prompts === 1 ? "n" : "prompt"
-  )
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
 const listedModels = "GET /v1/models lists your organization's models, named <organization>/<model>."
