@@ -56,8 +56,12 @@ export const ensureBudget = Effect.fnUntraced(function* ({ applying, gathered: {
     yield* kube.mergePatch(PodDisruptionBudget, name, settings.namespace, budgetCorrection({ id: run.id, leastReady }, Option.getOrUndefined(budget)))
     yield* Effect.logInfo(`${run.id}: the disruption budget ${name} is changed to match the engines`)
   })
-  yield* Effect.catchIf(kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace, leastReady)), alreadyExists, () => correct)
+  // Before the write, because a watch may show the budget before the write returns.
   budgetExpectations.set(run.id, yield* Clock.currentTimeMillis)
+  yield* kube.create(PodDisruptionBudget, disruptionBudget(run, settings.namespace, leastReady)).pipe(
+    Effect.catchIf(alreadyExists, () => correct),
+    Effect.onError(() => Effect.sync(() => budgetExpectations.delete(run.id)))
+  )
 })
 
 export const removeBudget = Effect.fnUntraced(function* ({ applying, gathered: { run } }: ActionContext) {
