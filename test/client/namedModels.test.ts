@@ -165,6 +165,7 @@ layer(layerStage(), { excludeTestServices: true })("the command over the wire", 
         const { model } = Schema.decodeUnknownSync(Schema.fromJsonString(DeploymentDetail))(ran.out)
         assert.include(["called", `${slug}/called`], model)
         assert.include(ran.err, `\nCall it with: seatrial chat ${model}\n`)
+        assert.notInclude(ran.err, "first set SEATRIAL_API_KEY")
         assert.include(ran.err, `curl http://gateway.example/v1/chat/completions `)
         assert.include(ran.err, `{"model":"${model}",`)
       }),

@@ -6,7 +6,10 @@ import { Schema, SchemaTransformation } from "effect"
  */
 const Digits = (minimum: number, maximum: number) =>
   Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/u, { message: "must be a whole number in plain digits" })).pipe(
-    Schema.decodeTo(Schema.Int.check(Schema.isBetween({ minimum, maximum })), SchemaTransformation.transform({ decode: Number, encode: String }))
+    Schema.decodeTo(
+      Schema.Number.check(Schema.isBetween({ minimum, maximum }, { message: `must be between ${minimum} and ${maximum}` })),
+      SchemaTransformation.transform({ decode: Number, encode: String })
+    )
   )
 
 /** Text whose length is counted in code points, as in JSON Schema. */

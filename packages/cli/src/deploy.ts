@@ -1,6 +1,6 @@
 import { IdempotencyKey, type Preview } from "@seatrial/api"
 import { SeatrialClient } from "@seatrial/client"
-import { Clock, Console, Effect, Option } from "effect"
+import { Clock, Config, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Access } from "./apiAccess.ts"
 import { toCommandError, withCommandErrors } from "./apiErrors.ts"
@@ -8,7 +8,7 @@ import { CommandError } from "./CommandError.ts"
 import { conclude, follow } from "./follow.ts"
 import { jsonFlag, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { modelIdOf, parseRepository } from "./references.ts"
+import { foreignHubNote, modelIdOf, parseRepository } from "./references.ts"
 import { servingFlags, servingOf } from "./servingFlags.ts"
 
 const repo = Argument.String("repository").pipe(Argument.withDescription("owner/name on the model hub, or the URL of its page"))
@@ -20,7 +20,11 @@ interface RefFlag {
 }
 
 const refOf = ({ ref }: RefFlag) => (Option.isSome(ref) ? { ref: ref.value } : {})
-const sourceOf = (repository: string, flags: RefFlag) => ({ kind: "model_hub", ...parseRepository(repository), ...refOf(flags) }) as const
+const sourceOf = Effect.fnUntraced(function* (repository: string, flags: RefFlag) {
+  const note = foreignHubNote(repository)
+  if (note !== null) yield* Console.error(note)
+  return { kind: "model_hub", ...parseRepository(repository), ...refOf(flags) } as const
+})
 
 /** A redeploy of a model. It changes only the settings that are set. */
 const redeployOf = <Id, Serving extends object>(modelId: Id, flags: RefFlag, wanted: Serving) => ({
@@ -60,7 +64,7 @@ export const previewCommand = Command.make(
   { repo, ...serving, json: jsonFlag },
   Effect.fn(function* ({ json, repo, ...flags }) {
     const api = yield* SeatrialClient
-    const preview = yield* withCommandErrors(api.deployments.preview({ source: sourceOf(repo, flags), serving: yield* servingOf(flags) }))
+    const preview = yield* withCommandErrors(api.deployments.preview({ source: yield* sourceOf(repo, flags), serving: yield* servingOf(flags) }))
     yield* printRecord(json, json ? preview : previewView(preview))
     if (preview.kind === "refused")
       return yield* new CommandError({ message: "The model cannot be served with these settings. See the reason and the remedy above." })
@@ -71,11 +75,18 @@ export const previewCommand = Command.make(
 const nameInUseHint = (model: string) =>
   `The failed model still has the name ${model}. Deploy it again with --model-id, or free the name with \`seatrial models delete ${model}\`.`
 
-/** Example calls of a serving model. */
-const callExamples = (model: string, gateway: string) =>
+/** What the examples depend on: the shell has a key in its environment, and npx started this command. */
+const shell = Config.all({
+  hasKey: Config.String("SEATRIAL_API_KEY").pipe(Config.option, Config.map(Option.isSome)),
+  isRunByNpx: Config.String("npm_command").pipe(Config.option, Config.map(Option.contains("exec")))
+})
+
+/** Example calls of a serving model. `npx` runs the command in a checkout, where the shell does not find it. */
+const callExamples = (model: string, gateway: string, { hasKey, isRunByNpx }: { readonly hasKey: boolean; readonly isRunByNpx: boolean }) =>
   [
-    `Call it with: seatrial chat ${model}`,
-    `         or: curl ${gateway}/v1/chat/completions -H "Authorization: Bearer $SEATRIAL_API_KEY" -H "Content-Type: application/json" -d '${JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] })}'`
+    `Call it with: ${isRunByNpx ? "npx " : ""}seatrial chat ${model}`,
+    `         or: curl ${gateway}/v1/chat/completions -H "Authorization: Bearer $SEATRIAL_API_KEY" -H "Content-Type: application/json" -d '${JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] })}'`,
+    ...(hasKey ? [] : ["For curl, first set SEATRIAL_API_KEY to an API key."])
   ].join("\n")
 
 export const deployCommand = Command.make(
@@ -109,7 +120,7 @@ export const deployCommand = Command.make(
     const wanted = yield* servingOf(flags)
     const target = Option.isSome(model)
       ? redeployOf(yield* modelIdOf(model.value), flags, wanted)
-      : { source: sourceOf(Option.getOrThrow(repo), flags), ...(Option.isSome(name) ? { model_name: name.value } : {}), serving: wanted }
+      : { source: yield* sourceOf(Option.getOrThrow(repo), flags), ...(Option.isSome(name) ? { model_name: name.value } : {}), serving: wanted }
     const { operation } = yield* api.deployments.create({ ...target, ...(candidate ? { serve: false } : {}) }, { idempotencyKey }).pipe(
       Effect.mapError((failure) => {
         const error = toCommandError(failure)
@@ -122,7 +133,7 @@ export const deployCommand = Command.make(
     if (ended.outcome === "failed" && Option.isSome(repo)) yield* Console.error(nameInUseHint(ended.deployment.model))
     yield* conclude(json, ended)
     yield* Console.error(`Activated after ${(((yield* Clock.currentTimeMillis) - started) / 1000).toFixed(1)} s.`)
-    if (!candidate) yield* Console.error(callExamples(ended.deployment.model, (yield* Access).gateway))
+    if (!candidate) yield* Console.error(callExamples(ended.deployment.model, (yield* Access).gateway, yield* shell))
   })
 ).pipe(
   Command.withDescription("Deploys a model from the hub, or a new revision of an existing model."),

@@ -35,6 +35,8 @@ const readSecret = (question: string) =>
     return Effect.sync(() => lines.close())
   })
 
+const isWebAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text)
+
 /** Checks that the API accepts the key. A key without the scope of the call is accepted. */
 const checkKey = Effect.fnUntraced(function* (address: string, apiKey: Redacted.Redacted) {
   const api = yield* SeatrialClient.make({ address, apiKey, retry: { attempts: 2, totalTime: 20_000 } }).pipe(
@@ -56,6 +58,8 @@ export const loginCommand = Command.make(
   },
   Effect.fn(function* ({ address, gateway, profile }) {
     const base = address.replace(/\/+$/, "")
+    if (!isWebAddress(base))
+      return yield* new CommandError({ message: `${address} is not an address of the API. It must start with https:// or http://.`, exitCode: 2 })
     const fromEnvironment = yield* Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option)
     const key = Option.isSome(fromEnvironment) ? fromEnvironment.value : Redacted.make(yield* readSecret("API key: "))
     if (Redacted.value(key) === "") return yield* new CommandError({ message: "The API key is empty. Nothing was stored.", exitCode: 2 })

@@ -68,12 +68,19 @@ export interface HubRepository {
 
 /**
  * Parses a repository reference: `owner/name`, or the URL of its page on a hub. The URL of a branch, tag or commit
- * (`/tree/REF`, `/blob/REF/FILE`, `/commit/REF`) also sets the ref. The host is ignored, because the server has only
- * one hub.
+ * (`/tree/REF`, `/blob/REF/FILE`, `/commit/REF`) also sets the ref. The host is not used, because the server has only
+ * one hub (`foreignHubNote`).
  */
 export const parseRepository = (text: string): HubRepository => {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return { repo: text }
   const [owner = "", name = "", view, ref] = new URL(text).pathname.split("/").filter((part) => part !== "")
   const isRef = (view === "tree" || view === "blob" || view === "commit" || view === "resolve") && ref !== undefined
   return { repo: `${decodeURIComponent(owner)}/${decodeURIComponent(name)}`, ...(isRef ? { ref: decodeURIComponent(ref) } : {}) }
+}
+
+/** A note if the URL of a repository names another hub than the usual one; null for others. */
+export const foreignHubNote = (text: string): string | null => {
+  const host = /^https?:\/\//i.test(text) ? URL.parse(text)?.host : undefined
+  if (host === undefined || host === "huggingface.co") return null
+  return `The server reads ${parseRepository(text).repo} from its own model hub, whatever the host in the address (${host}).`
 }

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect } from "effect"
 import { inColor } from "../src/color.ts"
-import { parseRepository } from "../src/references.ts"
+import { foreignHubNote, parseRepository } from "../src/references.ts"
 import { seatrialProcess } from "./runCommand.ts"
 
 /** Runs the command as a process against a gateway with that behavior, because streamed output bypasses the console of the test. */
@@ -88,4 +88,12 @@ describe("colors", () => {
       "failed-model  \u001b[32mactivated\u001b[0m"
     ]))
   it("are omitted if standard output is not a terminal", () => assert.deepStrictEqual(inColor(lines, true), lines))
+})
+
+it("a repository of another hub is read from the server's hub, and the command says so", () => {
+  assert.strictEqual(
+    foreignHubNote("https://evil.example/owner/name"),
+    "The server reads owner/name from its own model hub, whatever the host in the address (evil.example)."
+  )
+  for (const usual of ["owner/name", "https://huggingface.co/owner/name", "http://"]) assert.isNull(foreignHubNote(usual))
 })

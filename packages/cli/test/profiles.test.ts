@@ -68,6 +68,9 @@ describe("seatrial login", () => {
       const refused = yield* seatrial(["login", address], { HOME: home, SEATRIAL_API_KEY: "wrong" })
       assert.strictEqual(refused.code, 1)
       assert.match(refused.err, /invalid_api_key/)
+      const unreadable = yield* seatrial(["login", "ftp://api.example"], { HOME: home, SEATRIAL_API_KEY: "good" })
+      assert.strictEqual(unreadable.code, 2)
+      assert.match(unreadable.err, /ftp:\/\/api\.example is not an address of the API\. It must start with https:/)
       assert.isEmpty((yield* seatrial(["profiles", "list", "--json"], { HOME: home })).out.trim().replace("[]", ""))
       writeFileSync(join(home, "profiles.json"), "")
       const broken = { XDG_CONFIG_HOME: home, SEATRIAL_API_KEY: "good" }

@@ -15,7 +15,7 @@ import { layerHandlers } from "./handlers.ts"
 import { RateLimits } from "./RateLimits.ts"
 import { ReceiptSigner } from "./ReceiptSigner.ts"
 import { ServerSettings } from "./ServerSettings.ts"
-import { answerMalformed, answerUnmatched, malformedRequest } from "./unmatched.ts"
+import { answerMalformed, answerUnmatched, hasSemicolon, malformedRequest } from "./unmatched.ts"
 
 /** The routes of the contract. Requires the services of the store and the hub, and `ServerSettings`. */
 export const layerRoutes = Layer.mergeAll(HttpApiBuilder.layer(Api), layerDocuments).pipe(
@@ -67,7 +67,8 @@ export const makeApp = Effect.gen(function* () {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const running = deadlines.begin(fiber)
       const malformed = malformedRequest(request)
-      const answered = malformed === null ? router : Effect.succeed(answerMalformed(id, malformed))
+      const unrouted = hasSemicolon(request) ? Effect.succeed(answerUnmatched(request, id)) : router
+      const answered = malformed === null ? unrouted : Effect.succeed(answerMalformed(id, malformed))
       const finish = (response: HttpServerResponse.HttpServerResponse) => {
         deadlines.end(running)
         return HttpServerResponse.setHeader(toOrigins(response, request), "x-request-id", id)

@@ -32,18 +32,23 @@ const error = (status: number, code: string, message: string, request_id: Reques
   return HttpServerResponse.jsonUnsafe(body, { status, headers })
 }
 
+const pathOf = (url: string): string => url.replace(/[?#].*$/s, "")
+
+/** Whether a URL has a `;` in its path. No path of the contract does, but the router would read a query after it. */
+export const hasSemicolon = ({ url }: HttpServerRequest.HttpServerRequest): boolean => pathOf(url).includes(";")
+
 /** The path template of the contract that matches a URL, or `other`. */
 export const routeOf = (url: string): string => {
-  const path = url.replace(/[?;#].*$/s, "")
+  const path = pathOf(url)
   return known.find(({ pattern }) => pattern.test(path))?.path ?? "other"
 }
 
 /** The response to a request that no route matches: unknown path, other method, or OPTIONS. */
 export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerRequest, id: RequestId): HttpServerResponse.HttpServerResponse => {
-  const path = url.replace(/[?;#].*$/s, "")
+  const path = pathOf(url)
   if (path === "*" && method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: allMethods } })
   const match = known.find(({ pattern }) => pattern.test(path))
-  // A matching path and method get here only if the percent-encoding is invalid.
+  // A matching path and method get here only if the percent-encoding is invalid or the path has a `;`.
   if (match === undefined || match.methods.has(method)) return error(404, "not_found", "This path does not exist.", id)
   if (method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: match.allow } })
   return error(405, "method_not_allowed", `This path accepts ${match.allow}.`, id, { allow: match.allow })

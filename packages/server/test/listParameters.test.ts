@@ -138,6 +138,9 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
         const { key } = yield* makeTenant()
         for (const param of ["limit", "from", "to"].filter((name) => parameters.includes(name)))
           yield* refuses(key, `${param}=ten`, param, "invalid_parameter", `${param} must be a whole number in plain digits.`)
+        yield* refuses(key, "limit=201", "limit", "invalid_parameter", "limit must be between 1 and 200.")
+        if (parameters.includes("from"))
+          yield* refuses(key, "from=9007199254740992", "from", "invalid_parameter", "from must be between 0 and 9007199254740991.")
       })
     )
 

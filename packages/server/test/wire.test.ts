@@ -131,6 +131,8 @@ layer(layerStage(), { excludeTestServices: true })("over HTTP", (it) => {
         "/v1/%ZZ",
         "/v1/requests/%ff",
         "/v1/a?limit=1",
+        "/v1/requests;limit=1",
+        "/v1/requests;?limit=1",
         "/favicon.ico"
       ]
       for (const path of paths) {
