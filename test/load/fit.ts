@@ -43,7 +43,7 @@ export const measuredStarts: Benchmark = {
         `${start.id} ${start.model}`,
         start.gpu,
         String(start.tp),
-        start.engine_version ?? "unknown",
+        `${start.engine === "sglang" ? "SGLang" : "vLLM"} ${start.engine_version ?? "of an unknown version"}`,
         `${size(pool.low)} to ${size(pool.high)}`,
         measured === null ? "unknown" : size(measured),
         measured === null ? "" : measured < pool.low ? "below" : measured > pool.high ? "above" : "inside",
@@ -55,16 +55,17 @@ export const measuredStarts: Benchmark = {
         percent(furthest),
         widening.toFixed(1)
       ])
+      const ofSglang = evaluations.filter(({ start }) => start.engine === "sglang").length
       const goal = notUnderstood.length === 0 && all.inside >= 0.9 * all.starts && all.furthest <= 0.1 && all.failedCalledFits === 0 && all.width <= 0.15
       if (!goal) yield* missesGoals("The fit")
       return `KV cache of one GPU in GiB: the interval that a preview computes from a model's configuration and tensor bytes, for the engine's version, the GPU and the
-limits of that start, compared with what the engine reported. Starts and models are in \`test/load/fit/\`, each with its public source; other files are read from
+limits of that start, compared with what the engine reported. ${ofSglang === 0 ? "No start is of SGLang: its arithmetic is compared with no measurement" : `Of SGLang are ${ofSglang} starts, computed by SGLang's arithmetic`}. Starts and models are in \`test/load/fit/\`, each with its public source; other files are read from
 \`BENCH_FIT_STARTS\` and \`BENCH_FIT_MODELS\`. If a source does not name a version, a GPU's memory or a limit, the interval covers all possible values.
 
 **${all.inside} of ${all.starts} inside** (goal: nine in ten); the furthest outside by ${percent(all.furthest)} of the pool (goal: at most 10%); the median width is ${percent(all.width)} of the
 pool (goal: at most 15%); ${all.failedCalledFits} of ${evaluations.filter(({ failed }) => failed).length} that failed for memory are called \`fits\` (goal: none).${notUnderstood.length === 0 ? "" : ` Not understood: ${notUnderstood.join("; ")}.`}
 
-${table(["start", "card", "GPUs", "vLLM", "estimated", "measured", "", "verdict"], rows)}
+${table(["start", "card", "GPUs", "engine", "estimated", "measured", "", "verdict"], rows)}
 
 Each group of sources judged by intervals only as wide as nine in ten of all the other groups need (1.0 is the interval as it is):
 

@@ -135,6 +135,20 @@ const layoutOf = ({ engine: { memory }, hostClass, kvCacheDtype }: FitInput, loa
   states: memory.states?.(load) ?? undefined
 })
 
+/** The configuration as the engine caches it, and the parameters of the start. */
+const loadOf = (input: FitInput): EngineLoad => ({
+  config: input.engine.memory.keepsLatents === true ? inLatents(input.config) : input.config,
+  flags: input.engineFlags ?? {},
+  card: input.hostClass,
+  maxContext: input.maxContext ?? input.contextLimit
+})
+
+/** Bytes on one GPU of the KV cache of one sequence of `tokens`, whether or not the model fits. */
+export const sequenceBytesOf = (input: FitInput, tokens: number): number => {
+  const load = loadOf({ ...input, maxContext: tokens })
+  return sequenceBytes(load.config, layoutOf(input, load), tokens)
+}
+
 /** What a GPU holds in addition to the KV cache. */
 const usageOf = (input: FitInput, load: EngineLoad, stepTokens: number) => {
   const { engine, hostClass, weightParts: parts, weightsBytes } = input
@@ -179,8 +193,8 @@ const sequencesIn = (kvCache: number, sequence: number, held: number): number =>
 export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const { hostClass } = input
   const { memory } = input.engine
-  const config = memory.keepsLatents === true ? inLatents(input.config) : input.config
-  const load: EngineLoad = { config, flags: input.engineFlags ?? {}, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
+  const load = loadOf(input)
+  const { config } = load
   const indivisible = divisionProblem(config, hostClass.gpu_count) ?? memory.splitIssue?.(load) ?? null
   if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
   const layout = layoutOf(input, load)

@@ -18,7 +18,11 @@ export const Start = Schema.Struct({
   enforce_eager: optionalNullable(Schema.Boolean),
   kv_cache_dtype: optionalNullable(Schema.String),
   quantization: optionalNullable(Schema.String),
+  /** Absent: vLLM. */
+  engine: optionalNullable(Schema.Literals(["vllm", "sglang"])),
   engine_version: optionalNullable(Schema.String),
+  /** Whether whole experts are distributed over the GPUs. Absent: only with several data-parallel replicas. */
+  enable_expert_parallel: optionalNullable(Schema.Boolean),
   weights_gib_per_gpu: optionalNullable(Schema.Finite),
   activation_gib: optionalNullable(Schema.Finite),
   non_torch_gib: optionalNullable(Schema.Finite),
@@ -27,6 +31,7 @@ export const Start = Schema.Struct({
   kv_tokens: optionalNullable(Schema.Finite),
   max_concurrency: optionalNullable(Schema.Finite),
   refused: Schema.Boolean,
+  /** Why memory did not suffice; null or absent if the engine started. */
   refusal_kind: optionalNullable(Schema.String),
   source: Schema.String
 })

@@ -1,36 +1,17 @@
-import { estimateFit, type HostClass, type Interval, type LayerGroup, type ModelConfig, sequenceBytes } from "@seatrial/domain"
-import { vllmMemory } from "@seatrial/engines"
+import { estimateFit, type FitInput, type HostClass, type Interval, type LayerGroup, type ModelConfig, sequenceBytesOf } from "@seatrial/domain"
+import { sglangMemory, vllmMemory } from "@seatrial/engines"
 import { parseModelConfig } from "@seatrial/hub"
 import { Result, Schema } from "effect"
+import { memoryGibOf } from "./cards.ts"
 import { checkpointOf } from "./checkpoint.ts"
 import type { ModelFacts, Start } from "./Start.ts"
 
 const gib = 2 ** 30
 
-/** GPU memory that CUDA reports, if a start does not contain it. */
-const cards: ReadonlyArray<readonly [RegExp, number]> = [
-  [/B300/i, 268],
-  [/B200/i, 178.4],
-  [/H200|H20-141/i, 139.8],
-  [/H20/i, 95.1],
-  [/H100 NVL|94GB/i, 93.1],
-  [/RTX PRO 6000/i, 94.97],
-  [/H100|H800/i, 79.18],
-  [/A100.*40|A100-SXM4-40/i, 39.5],
-  [/A100/i, 79.25],
-  [/A10G?\b/i, 22.1],
-  [/L40S?|A6000|A40|RTX 6000/i, 44.4],
-  [/5090/i, 31.36],
-  [/4090|3090/i, 23.6],
-  [/L4\b/i, 22.03],
-  [/T4\b/i, 14.6],
-  [/V100.*32/i, 31.7],
-  [/V100/i, 15.8],
-  [/GB10|Spark/i, 121.6]
-]
-
 /** Possible versions of a start that has no version or only a date. */
-const versionsOf = ({ engine_version }: Start): ReadonlyArray<string> => {
+const versionsOf = ({ engine, engine_version }: Start): ReadonlyArray<string> => {
+  // SGLang's arithmetic is the same for all versions.
+  if (engine === "sglang") return [engine_version ?? "unknown"]
   if (engine_version === undefined || engine_version === null) return ["0.10.2", "0.16.0", "0.19.0", "0.23.0"]
   if (/^\d{4}-\d{2}/.test(engine_version)) return ["0.19.0", "0.23.0"]
   // The V1 engine was optional in 0.7. From 0.8 on it is the default.
@@ -38,16 +19,38 @@ const versionsOf = ({ engine_version }: Start): ReadonlyArray<string> => {
   return [engine_version]
 }
 
+type Flags = Readonly<Record<string, boolean | number | string>>
+
+/** The members that a start reports, under the engine's names. */
+const reportedMembers = (members: Readonly<Record<string, boolean | number | string | null | undefined>>): Flags =>
+  Object.fromEntries(
+    Object.entries(members).flatMap(([name, value]) => (value === undefined || value === null || value === false ? [] : [[name, value] as const]))
+  )
+
+/** Whole experts are distributed over data-parallel replicas unless the start says otherwise. */
+const distributesExperts = (start: Start): boolean => start.enable_expert_parallel ?? (start.dp ?? 1) > 1
+
+const sglangFlagsOf = (start: Start): Flags =>
+  reportedMembers({
+    chunked_prefill_size: start.max_num_batched_tokens,
+    max_running_requests: start.max_num_seqs,
+    mem_fraction_static: start.gpu_memory_utilization,
+    quantization: start.quantization,
+    ep_size: distributesExperts(start) ? start.tp : null
+  })
+
 /** Possible limits of a start that has none: the defaults of a server and of an embedded engine. */
-const flagsOf = (start: Start, memoryGib: number, version: string): ReadonlyArray<Readonly<Record<string, unknown>>> => {
-  const explicitLimits = {
-    ...(typeof start.max_num_batched_tokens === "number" ? { max_num_batched_tokens: start.max_num_batched_tokens } : {}),
-    ...(typeof start.max_num_seqs === "number" ? { max_num_seqs: start.max_num_seqs } : {}),
-    ...(typeof start.gpu_memory_utilization === "number" ? { gpu_memory_utilization: start.gpu_memory_utilization } : {}),
-    ...(start.enforce_eager === true ? { enforce_eager: true } : {}),
-    ...(typeof start.quantization === "string" ? { quantization: start.quantization } : {}),
-    ...((start.dp ?? 1) > 1 ? { enable_expert_parallel: true, data_parallel_size: start.dp } : {})
-  }
+const flagsOf = (start: Start, memoryGib: number, version: string): ReadonlyArray<Flags> => {
+  if (start.engine === "sglang") return [sglangFlagsOf(start)]
+  const explicitLimits = reportedMembers({
+    max_num_batched_tokens: start.max_num_batched_tokens,
+    max_num_seqs: start.max_num_seqs,
+    gpu_memory_utilization: start.gpu_memory_utilization,
+    enforce_eager: start.enforce_eager,
+    quantization: start.quantization,
+    enable_expert_parallel: distributesExperts(start),
+    data_parallel_size: (start.dp ?? 1) > 1 ? start.dp : null
+  })
   if (typeof start.max_num_batched_tokens === "number" || /v?0\.[0-7]\./.test(version)) return [explicitLimits]
   return [explicitLimits, { ...explicitLimits, max_num_batched_tokens: memoryGib >= 70 && !/A100/.test(start.gpu) ? 16_384 : 8_192 }]
 }
@@ -93,10 +96,11 @@ export const inputsOf = (start: Start, facts: ModelFacts) => {
   const stages = start.pp ?? 1
   const replicas = start.dp ?? 1
   const config = stageOf(fullConfig, stages)
-  const memoryGib = start.gpu_memory_gib ?? cards.find(([pattern]) => pattern.test(start.gpu))?.[1] ?? 80
+  const memoryGib = memoryGibOf(start)
+  const runtime = start.engine ?? "vllm"
   const hostClass: HostClass = {
     name: "bench",
-    runtimes: [{ runtime: "vllm", image: "vllm" }],
+    runtimes: [{ runtime, image: runtime }],
     gpu_pool: start.gpu,
     gpu_count: start.tp,
     gpu_memory_bytes: Math.round(memoryGib * gib),
@@ -115,28 +119,18 @@ export const inputsOf = (start: Start, facts: ModelFacts) => {
   const dtype = /fp8|8bit|e4m3|e5m2/.test(start.kv_cache_dtype ?? "") ? "fp8" : "auto"
   return versionsOf(start).flatMap((version) =>
     flagsOf(start, memoryGib, version).map((engineFlags) => {
-      const memory = vllmMemory(version)
-      const input = {
+      const fitInput: FitInput = {
         config,
         weightsBytes: Math.round(bytes),
         weightParts: scaled,
+        engine: { memory: runtime === "sglang" ? sglangMemory : vllmMemory(version), version },
         hostClass,
         kvCacheDtype: dtype,
+        engineFlags,
+        maxContext: start.max_model_len ?? Math.min(16, fullConfig.native_context),
         contextLimit: fullConfig.native_context
-      } as const
-      const flags = Schema.decodeSync(Schema.Record(Schema.String, Schema.Json))(JSON.parse(JSON.stringify(engineFlags)))
-      const fitInput = { ...input, engine: { memory, version }, engineFlags: flags, maxContext: start.max_model_len ?? Math.min(16, fullConfig.native_context) }
-      const load = { config, flags: engineFlags, card: hostClass, maxContext: start.max_model_len ?? fullConfig.native_context }
-      const layout = {
-        gpuCount: start.tp,
-        valueBytes: memory.kvValueBytes(config, dtype),
-        stateValueBytes: 2,
-        blockTokens: memory.blockTokens(load),
-        stepTokens: memory.stepTokens(load),
-        latentAlignment: memory.latentAlignment,
-        statesPerSequence: memory.statesPerSequence(load)
       }
-      return { asked: fitInput, sequence: sequenceBytes(config, layout, load.maxContext) }
+      return { asked: fitInput, sequence: sequenceBytesOf(fitInput, start.max_model_len ?? fullConfig.native_context) }
     })
   )
 }
@@ -158,7 +152,7 @@ export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
     pool: { low: Math.min(...answers.map(({ pool }) => pool.low)) / gib, high: Math.max(...answers.map(({ pool }) => pool.high)) / gib },
     measured,
     verdict: verdicts.every((verdict) => verdict === "fits") ? "fits" : verdicts.every((verdict) => verdict === "refused") ? "refused" : "tight",
-    failed: start.refused || start.refusal_kind !== undefined,
+    failed: start.refused || typeof start.refusal_kind === "string",
     concurrency: measured === null || answers[0] === undefined ? null : (measured * gib) / answers[0].sequence
   }
 }
