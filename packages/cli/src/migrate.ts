@@ -9,7 +9,10 @@ import { CommandError } from "./CommandError.ts"
  * neither delays their start nor lets a probe kill them. `migrate` applies the pending migrations and returns the
  * number and name of each.
  */
-export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>, hasRoles: Effect.Effect<boolean, E>) =>
+export const makeMigrateCommand = <E>(
+  migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>,
+  missingRoles: Effect.Effect<ReadonlyArray<string>, E>
+) =>
   Command.make(
     "migrate",
     {
@@ -34,10 +37,10 @@ export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<reado
         }),
         Effect.catchCause((cause) => Effect.fail(storeFailure(cause)))
       )
-      if (requireRoles && !(yield* Effect.catchCause(hasRoles, (cause) => Effect.fail(storeFailure(cause))))) {
+      const missing = requireRoles ? yield* Effect.catchCause(missingRoles, (cause) => Effect.fail(storeFailure(cause))) : []
+      if (missing.length > 0) {
         return yield* new CommandError({
-          message:
-            "The roles seatrial_server, seatrial_gateway, seatrial_operator and seatrial_admin are missing. Create these roles (CREATE ROLE ... NOLOGIN) and grant them to this login, or give the login CREATEROLE. Then run this command again.",
+          message: `Roles are missing: ${missing.join(", ")}. Create these roles (CREATE ROLE ... NOLOGIN) and grant them to this login, or give the login CREATEROLE. Then run this command again.`,
           exitCode: 1
         })
       }

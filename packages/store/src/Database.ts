@@ -1,7 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { hasRoles, roleName } from "./access/applyAccess.ts"
+import { missingRoles, roleName } from "./access/applyAccess.ts"
 import { layerSchema } from "./DatabaseSchema.ts"
 import { migrate } from "./migrate.ts"
 import { Partitions } from "./Partitions.ts"
@@ -166,8 +166,8 @@ export const Database = {
   layer: layerWith({}),
   /** Migrates the database, and returns the number and name of each migration that was applied. */
   migrate,
-  /** Whether the roles of the programs exist. */
-  hasRoles: Effect.flatMap(SqlClient.SqlClient, hasRoles),
+  /** The names of the roles of programs that do not exist. */
+  missingRoles: Effect.flatMap(SqlClient.SqlClient, missingRoles),
   /**
    * The pool of a database with the required schema and with partitions created ahead. The program migrates if
    * `DATABASE_MIGRATE` is set, and waits for the schema if not.

@@ -99,6 +99,18 @@ describe("access to the database", () => {
       })
     )
 
+    it.effect("has a policy for each role with a privilege on a table with row-level security: without one the role would read no rows", () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const rows = yield* sql<{ readonly name: string; readonly role: string }>`
+          SELECT c.relname::text AS name, role FROM pg_class c, unnest(${roles.map(roleName)}::text[]) role
+          WHERE c.relnamespace = current_schema()::regnamespace AND c.relrowsecurity AND NOT c.relispartition
+            AND has_any_column_privilege(role, c.oid, 'SELECT, INSERT, UPDATE')
+            AND NOT EXISTS (SELECT FROM pg_policies p WHERE p.schemaname = current_schema() AND p.tablename = c.relname AND role = ANY(p.roles))`
+        assert.deepStrictEqual(rows, [])
+      })
+    )
+
     it.effect("of the server reads and writes rows of its current organization only, and no rows without one", () =>
       Effect.gen(function* () {
         const { other, own } = yield* twoOrganizations

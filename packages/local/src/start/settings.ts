@@ -4,6 +4,8 @@ import { Config, Schema } from "effect"
 /** The ports if neither the environment nor an earlier start sets others. */
 export const defaultPorts = { front: 8080, cluster: 6550, hub: 8090 } as const
 
+const known = ["server", "gateway", "operator"] as const
+
 /** Settings of `npm start`: name, description, default. The settings of server, operator and gateway also apply. */
 export const startSettings = [
   { name: "SEATRIAL_STATE", description: "Folder for data, logs and the state file", default: ".seatrial" },
@@ -15,17 +17,16 @@ export const startSettings = [
   { name: "SEATRIAL_CLUSTER_PORT", description: "Port of the local cluster's API server; chosen like SEATRIAL_PORT", default: defaultPorts.cluster },
   { name: "SEATRIAL_HUB_PORT", description: "Port of the sample hub; chosen like SEATRIAL_PORT", default: defaultPorts.hub },
   { name: "SEATRIAL_DURABLE", description: "false: temporary data, deleted when the system stops", default: true },
-  { name: "SEATRIAL_PROGRAMS", description: "Which of server, gateway and operator run here, comma-separated", default: "server,gateway,operator" },
+  { name: "SEATRIAL_PROGRAMS", description: `Which of ${known.join(", ")} run here, comma-separated`, default: known.join(",") },
   { name: "DATABASE_URL", description: "Postgres server to use instead of the embedded one", default: undefined },
   { name: "KUBECONFIG", description: "Cluster to use instead of the local one", default: undefined },
   { name: "HF_ENDPOINT", description: "Model hub to use instead of the sample hub", default: undefined }
 ] as const
 
 const text = (name: string) => Config.String(name).pipe(Config.withDefault(""))
-const known = ["server", "gateway", "operator"]
 const namesOf = (list: string) => list.split(",").map((name) => name.trim())
 const Programs = Schema.String.check(
-  Schema.makeFilter((list) => namesOf(list).every((name) => known.includes(name)), {
+  Schema.makeFilter((list) => namesOf(list).every((name) => known.some((each) => each === name)), {
     message: `Expected one or more of ${known.join(", ")}, separated by commas`
   })
 )
@@ -43,10 +44,15 @@ export const settings = Config.all({
   }),
   durable: Config.Boolean("SEATRIAL_DURABLE").pipe(Config.withDefault(true)),
   programs: Config.schema(Programs, "SEATRIAL_PROGRAMS").pipe(
-    Config.withDefault("server,gateway,operator"),
+    Config.withDefault(known.join(",")),
     Config.map((list) => {
       const names = namesOf(list)
-      return { server: program(names, "server"), gateway: program(names, "gateway"), operator: program(names, "operator") }
+      const programs: Record<(typeof known)[number], boolean> = {
+        server: program(names, "server"),
+        gateway: program(names, "gateway"),
+        operator: program(names, "operator")
+      }
+      return programs
     })
   ),
   database: text("DATABASE_URL"),

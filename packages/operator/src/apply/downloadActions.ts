@@ -4,6 +4,7 @@ import { Effect, Option, Redacted } from "effect"
 import { weightsStore } from "../gather/observeWeights.ts"
 import { fetchJob, hubSecret } from "../objects/fetchObjects.ts"
 import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
+import { weightsClaimOf } from "../resources/PodClass.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { type ActionContext, missing } from "./ActionContext.ts"
@@ -26,7 +27,7 @@ export const ensureFetch = Effect.fnUntraced(function* ({ applying: { settings }
   const kube = yield* KubeClient
   const { revision } = run
   if (revision === null) return yield* missing(run, "revision")
-  const input = { run, revision, owner: ownerIn(resource, settings.namespace), settings, weightsClaim: podClass?.weightsClaim ?? settings.weightsClaim }
+  const input = { run, revision, owner: ownerIn(resource, settings.namespace), settings, weightsClaim: weightsClaimOf(podClass, settings) }
   const token = yield* (yield* Runs).hubToken(run.orgId, run.startedBy)
   if (Option.isSome(token)) yield* putSecret(hubSecret(input, Redacted.value(token.value)))
   yield* kube.apply(Job, fetchJob(input, Option.isSome(token)))

@@ -1,12 +1,12 @@
 import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { PodClass } from "../resources/PodClass.ts"
+import { type PodClass, weightsClaimOf } from "../resources/PodClass.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 
 /** The identity of the store that holds the run's weights: claim and namespace. */
-export const weightsStore = (podClass: PodClass | null, { namespace, weightsClaim }: Pick<OperatorSettings, "namespace" | "weightsClaim">): string =>
-  `${namespace}/${podClass?.weightsClaim ?? weightsClaim}`
+export const weightsStore = (podClass: PodClass | null, settings: Pick<OperatorSettings, "namespace" | "weightsClaim">): string =>
+  `${settings.namespace}/${weightsClaimOf(podClass, settings)}`
 
 /**
  * The record of the run's weights in that store. Null if the list of files has changed or the host class is

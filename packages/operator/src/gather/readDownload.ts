@@ -4,7 +4,7 @@ import { Effect, Option } from "effect"
 import { fetchJob } from "../objects/fetchObjects.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { fetchContainer, fetchJobName, madeFromAnnotation, roleLabel } from "../resources/objectNames.ts"
-import type { PodClass } from "../resources/PodClass.ts"
+import { type PodClass, weightsClaimOf } from "../resources/PodClass.ts"
 import type { WatchedJob, WatchedPod } from "../resources/watched.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { GatherSettings } from "./gather.ts"
@@ -29,7 +29,7 @@ export const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean
 const isOldFetch = (job: WatchedJob | undefined, { revision, ...run }: Run, podClass: PodClass | null, settings: GatherSettings): boolean => {
   const madeFrom = job?.metadata.annotations?.[madeFromAnnotation]
   if (madeFrom === undefined || revision === null || podClass === null) return false
-  const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
+  const weightsClaim = weightsClaimOf(podClass, settings)
   return isOutdated(madeFrom, fetchJob({ run: { ...run, revision }, revision, settings, weightsClaim, owner: null }, false))
 }
 

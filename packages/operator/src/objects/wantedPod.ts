@@ -3,7 +3,7 @@ import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { PodClass } from "../resources/PodClass.ts"
+import { type PodClass, weightsClaimOf } from "../resources/PodClass.ts"
 import { enginePod } from "./enginePod.ts"
 
 /**
@@ -23,6 +23,6 @@ export const wantedPod = (
   const { engineRun, revision } = run
   const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
   if (revision === null || podClass === null || engine === undefined) return null
-  const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
+  const weightsClaim = weightsClaimOf(podClass, settings)
   return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim, merged: merged === "wanted", avoid, ordinal })
 }

@@ -10,7 +10,7 @@ export interface PodClass {
   readonly gpuResource: string
   readonly nodeSelector: Readonly<Record<string, string>>
   readonly tolerations: NonNullable<HostClassSpec["tolerations"]>
-  /** Null for the operator's default. */
+  /** Null for the operator's default: read it with `weightsClaimOf`. */
   readonly weightsClaim: string | null
   /** Null if engines read the claim directly. */
   readonly weightsCache: WeightsCache | null
@@ -68,6 +68,10 @@ export interface VolumeOf {
   readonly sizeBytes: number | null
   readonly requestBytes: number | null
 }
+
+/** The claim with the weights of the class's runs; the operator's own if the class names none. */
+export const weightsClaimOf = (podClass: PodClass | null, settings: { readonly weightsClaim: string }): string =>
+  podClass?.weightsClaim ?? settings.weightsClaim
 
 const gib = 2 ** 30
 

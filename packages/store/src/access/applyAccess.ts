@@ -13,9 +13,10 @@ const policiesOf = (table: string): ReadonlyArray<string> => {
   if (access === undefined || access.tenant === null) return []
   const policy = (role: Role, name: string, rule: string) => `CREATE POLICY ${roleName(role)}_${name} ON ${table} ${rule}`
   const own = `${access.tenant} = ${setting}`
-  const unrestricted = (["gateway", "operator", "admin"] as const).flatMap((role) =>
-    role === "admin" || access.grants[role] !== undefined ? [policy(role, "all", `FOR ALL TO ${roleName(role)} USING (true) WITH CHECK (true)`)] : []
-  )
+  const unrestricted = roles
+    .filter((role) => role !== "server")
+    .filter((role) => role === "admin" || access.grants[role] !== undefined)
+    .map((role) => policy(role, "all", `FOR ALL TO ${roleName(role)} USING (true) WITH CHECK (true)`))
   const restricted = [`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY`, ...unrestricted]
   if (access.grants.server === undefined) return restricted
   return [
@@ -60,11 +61,13 @@ const definitions: ReadonlyArray<readonly [object: string, statements: ReadonlyA
 const canTake = (name: string) =>
   `pg_has_role(current_user, '${name}', CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)`
 
-/** Whether the role of each program exists. */
-export const hasRoles = (sql: SqlClient.SqlClient) =>
-  Effect.map(sql`SELECT FROM pg_roles WHERE rolname = ANY(${roles.map(roleName)})`, (rows) => rows.length === roles.length)
+/** The names of the roles that do not exist. */
+export const missingRoles = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql<{ readonly name: string }>`SELECT rolname::text AS name FROM pg_roles WHERE rolname = ANY(${roles.map(roleName)})`, (rows) =>
+    roles.map(roleName).filter((role) => !rows.some(({ name }) => name === role))
+  )
 
-/** Creates missing roles; false if the migrating role may not create roles. */
+/** Creates missing roles. Returns those that the migrating role may not create. */
 const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   for (const role of roles) {
     const name = roleName(role)
@@ -81,7 +84,7 @@ const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
       END $$`)
   }
-  return yield* hasRoles(sql)
+  return yield* missingRoles(sql)
 })
 
 /** Runs the statements of each object whose applied definition differs. */
@@ -121,11 +124,11 @@ const applyViews = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
 export const applyAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // Before the views, because it forgets all applied definitions if it creates a role.
-  const rolesExist = yield* ensureRoles(sql)
+  const missing = yield* ensureRoles(sql)
   yield* applyViews(sql)
-  if (!rolesExist) {
+  if (missing.length > 0) {
     return yield* Effect.logWarning(
-      `The roles ${roles.map(roleName).join(", ")} are missing, and the migrating role may not create them. Create them (NOLOGIN), or give it CREATEROLE, and run \`seatrial migrate\` again. Until then programs have the privileges of their login.`
+      `Roles are missing, and the migrating role may not create them: ${missing.join(", ")}. Create them (NOLOGIN), or give it CREATEROLE, and run \`seatrial migrate\` again. Until then programs have the privileges of their login.`
     )
   }
   const dropPolicies = Effect.fnUntraced(function* (object: string) {
