@@ -54,6 +54,10 @@ export interface EngineMemory {
   readonly kvValueBytes: (config: ModelConfig, dtype: KvCacheDtype) => number
   /** Maximum number of tokens per step. */
   readonly stepTokens: (load: EngineLoad) => number
+  /** Maximum number of tokens of all steps under way, whose windows are not yet freed; absent: those of one step. */
+  readonly inFlightTokens?: (load: EngineLoad) => number
+  /** Whether layers of different kinds share one pool in groups of equal size (`KvLayout`); absent: they do not. */
+  readonly groupsLayers?: boolean
   /** Maximum number of concurrent sequences. */
   readonly sequences: (load: EngineLoad) => number
   readonly overhead: (load: EngineLoad) => MemoryOverhead

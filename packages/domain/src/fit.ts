@@ -126,7 +126,8 @@ const layoutOf = ({ engine: { memory }, hostClass, kvCacheDtype }: FitInput, loa
   // States keep the model's own type, even if the checkpoint asks for a quantized cache.
   stateValueBytes: memory.kvValueBytes({ ...load.config, quantization: "none" }, "auto"),
   blockTokens: memory.blockTokens(load),
-  stepTokens: memory.stepTokens(load),
+  stepTokens: (memory.inFlightTokens ?? memory.stepTokens)(load),
+  groupsLayers: memory.groupsLayers,
   latentAlignment: memory.latentAlignment,
   statesPerSequence: memory.statesPerSequence(load),
   windowedShare: memory.windowedShare?.(load),
@@ -198,8 +199,9 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const indivisible = divisionProblem(config, hostClass.gpu_count) ?? memory.splitIssue?.(load) ?? null
   if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
   const layout = layoutOf(input, load)
+  const stepTokens = memory.stepTokens(load)
   const budget = Math.floor(memory.budget(load))
-  const { adapters, bytes: overheadBytes, isCalibrated, overhead, weights, weightsBeside } = usageOf(input, load, layout.stepTokens)
+  const { adapters, bytes: overheadBytes, isCalibrated, overhead, weights, weightsBeside } = usageOf(input, load, stepTokens)
   const pool = { low: budget - weights.low - overheadBytes.high, high: budget - weights.low - overheadBytes.low }
   const fitContext = contextOf(input, config, layout, pool)
   const { context, headroom, least, sequence, sure } = fitContext
@@ -209,7 +211,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   }
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
   return {
-    components: { ...overhead, budget, weightsBeside, adapters, pool, sequence, stepTokens: layout.stepTokens },
+    components: { ...overhead, budget, weightsBeside, adapters, pool, sequence, stepTokens },
     fit: {
       verdict: verdictOf(input, fitContext, overhead, budget),
       host_class: hostClass.name,

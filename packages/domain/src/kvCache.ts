@@ -32,8 +32,13 @@ export interface KvLayout {
   /** Bytes of a value of the model's own type, which recurrent states use. */
   readonly stateValueBytes: number
   readonly blockTokens: number
-  /** Maximum number of tokens per step. */
+  /** Maximum number of tokens whose windows are not yet freed: those of one step, or of all steps under way. */
   readonly stepTokens: number
+  /**
+   * Whether layers of different kinds share one pool of blocks, in groups with equal numbers of layers. Absent: each
+   * layer takes what it needs.
+   */
+  readonly groupsLayers?: boolean | undefined
   readonly latentAlignment: number
   readonly statesPerSequence: number
   /**
@@ -101,30 +106,99 @@ const windowedTokensOf = (group: LayerGroup, { windowedShare, windowedTokens }: 
   return windowedShare === undefined ? null : Math.ceil(tokens * windowedShare)
 }
 
-/** Bytes of one sequence of `tokens` in one layer. The page size is one block of the layer's group. */
-const layerSequenceBytes = (group: LayerGroup, layout: KvLayout, tokens: number, block: number, smallestPage: number): number => {
+/** Blocks of `block` tokens that one layer keeps for a sequence of `tokens`. */
+const layerBlocks = (group: LayerGroup, layout: KvLayout, tokens: number, block: number): number => {
   const blocks = (length: number) => Math.ceil(length / block)
-  const page = block * layerTokenBytes(group, layout)
-  const windowed = windowedTokensOf(group, layout, tokens)
-  if (windowed !== null) return blocks(windowed) * page
   switch (group.kind) {
     case "full":
     case "latent":
-      return blocks(tokens) * page
+      return blocks(tokens)
     case "sliding":
-      return (blocks(Math.min(group.window - 1 + layout.stepTokens, tokens)) + 1) * page
+      return blocks(Math.min(group.window - 1 + layout.stepTokens, tokens)) + 1
     case "chunked":
-      return blocks(Math.min(group.chunk + layout.stepTokens, tokens)) * page
+      return blocks(Math.min(group.chunk + layout.stepTokens, tokens))
     case "state":
-      return layout.statesPerSequence * Math.max(stateBytes(group, layout), smallestPage)
+      return layout.statesPerSequence
+  }
+}
+
+/** Bytes of one sequence of `tokens` in one layer. The page size is one block of the layer's group. */
+const layerSequenceBytes = (group: LayerGroup, layout: KvLayout, tokens: number, block: number, smallestPage: number): number => {
+  const windowed = windowedTokensOf(group, layout, tokens)
+  const page = group.kind === "state" ? Math.max(stateBytes(group, layout), smallestPage) : block * layerTokenBytes(group, layout)
+  return (windowed === null ? layerBlocks(group, layout, tokens, block) : Math.ceil(windowed / block)) * page
+}
+
+/** Layers with the same value share a block table, whatever their sizes. */
+const blockTableOf = (group: LayerGroup, layout: KvLayout): string => {
+  switch (group.kind) {
+    case "full":
+    case "latent":
+      return "full"
+    case "sliding":
+      return `sliding ${group.window}`
+    case "chunked":
+      return `chunked ${group.chunk}`
+    case "state":
+      return `state ${stateBytes(group, layout)}`
   }
 }
 
 /**
+ * Number of layers in each of vLLM's groups: the smallest number of layers of a kind, or the largest if that is less
+ * than 1.5 times as many (`_get_kv_cache_groups_uniform_page_size`). The last group of a kind is padded to it.
+ */
+const layersPerGroup = (counts: ReadonlyArray<number>): number => {
+  const [least, most] = [Math.min(...counts), Math.max(...counts)]
+  return most < least * 1.5 ? most : least
+}
+
+/** The same layers without a window. */
+const withEveryToken = (group: LayerGroup): LayerGroup => {
+  if (group.kind !== "sliding" && group.kind !== "chunked") return group
+  return { kind: "full", layers: group.layers, kv_heads: group.kv_heads, head_size: group.head_size, head_size_v: group.head_size_v }
+}
+
+/**
+ * Bytes of one sequence of `tokens` if layers of different kinds share one pool, or null if all have the same block
+ * table and none is padded. All groups take blocks of equal size from the pool: a layer with a smaller page has longer
+ * blocks if its page divides the largest, otherwise it is padded (`unify_kv_cache_spec_page_size`). Latents cannot be
+ * padded: then windowed layers keep every token (`_try_get_full_allocation_fallback_groups`). From vLLM 0.33.0,
+ * `vllm/v1/core/kv_cache_planning.py`; a sequence is `_max_memory_usage_bytes_from_groups`.
+ */
+const groupedSequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: number): number | null => {
+  const { layers } = shapeOf(config)
+  if (layout.groupsLayers !== true || new Set(layers.map((group) => blockTableOf(group, layout))).size < 2) return null
+  const block = blockOf(config, layout)
+  const pageOf = (group: LayerGroup) => (group.kind === "state" ? stateBytes(group, layout) : block * layerTokenBytes(group, layout))
+  const page = Math.max(...layers.map(pageOf))
+  if (layers.some((group) => group.kind === "latent" && page % pageOf(group) !== 0)) {
+    const complete = { ...config, shape: { ...shapeOf(config), layers: layers.map(withEveryToken) } }
+    return sequenceBytes(complete, { ...layout, groupsLayers: false }, tokens)
+  }
+  const kinds = new Map<string, LayerGroup>()
+  for (const group of layers) {
+    const key = JSON.stringify({ ...group, layers: 0 })
+    kinds.set(key, { ...group, layers: group.layers + (kinds.get(key)?.layers ?? 0) })
+  }
+  const groups = [...kinds.values()]
+  const perGroup = layersPerGroup(groups.map((group) => group.layers))
+  const blocks = groups.reduce((sum, group) => {
+    const ownPage = pageOf(group)
+    const ownBlock = ownPage > 0 && page % ownPage === 0 ? (block * page) / ownPage : block
+    return sum + Math.ceil(group.layers / perGroup) * layerBlocks(group, layout, tokens, ownBlock)
+  }, 0)
+  return blocks * perGroup * page
+}
+
+/**
  * Bytes of one sequence of `tokens` on one GPU: vLLM's `max_memory_usage_bytes` of each layer's `KVCacheSpec`
- * (`vllm/v1/kv_cache_interface.py`), summed over the layers. A state takes a whole page of the attention layers.
+ * (`vllm/v1/kv_cache_interface.py`), summed over the layers or their groups. A state takes a whole page of the
+ * attention layers.
  */
 export const sequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: number): number => {
+  const grouped = groupedSequenceBytes(config, layout, tokens)
+  if (grouped !== null) return grouped
   const block = blockOf(config, layout)
   const { layers } = shapeOf(config)
   const pages = layers.filter((group) => group.kind !== "state").map((group) => block * layerTokenBytes(group, layout))

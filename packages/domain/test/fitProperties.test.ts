@@ -21,6 +21,7 @@ import {
 } from "../src/index.ts"
 import { isFit } from "./fit.ts"
 
+const worlds = { arbitrary: { runs: Number(process.env.SEATRIAL_WORLDS ?? 100) } }
 const gib = 2 ** 30
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -92,6 +93,7 @@ const engine: EngineContract = {
     stepTokens: () => 2_048,
     sequences: () => 256,
     latentAlignment: 1,
+    groupsLayers: true,
     statesPerSequence: () => 1,
     extraLoadedBytes: 2 ** 27,
     halvesFloat32: true,
@@ -148,55 +150,88 @@ describe("the fit of any model", () => {
   // The state size determines the block length and so the rounding: a smaller state may round up by one more block.
   const roundedBy = (config: ModelConfig) => 2 * Math.max(...[1, 2, 4, 8].map((gpuCount) => blockOf(config, { ...layout, valueBytes: 1, gpuCount })))
 
-  it.prop("a longer sequence never needs less, and an 8-bit cache or more GPUs never need more", [Sizes, int(1, 200_000)], ([sizes, tokens]) => {
-    const config = configOf(sizes)
-    const bytes = sequenceBytes(config, layout, tokens)
-    const bound = sizes.kinds.includes("state") ? sequenceBytes(config, layout, tokens + roundedBy(config)) : bytes
-    return (
-      bytes <= sequenceBytes(config, layout, tokens + 1) &&
-      sequenceBytes(config, { ...layout, valueBytes: 1 }, tokens) <= bound &&
-      sequenceBytes(config, { ...layout, gpuCount: 2 }, tokens) <= bound
-    )
-  })
-
-  it.prop("if heads can be divided, twice the GPUs leave no less memory and no shorter context", [Sizes, Schema.Literals([1, 2, 4])], ([sizes, count]) => {
-    const [few, many] = [count, count * 2].map((gpus) => hostClass("h", 80, gpus, 1))
-    if (few === undefined || many === undefined) return false
-    const config = configOf(sizes)
-    if (divisionProblem(config, few.gpu_count) !== null || divisionProblem(config, many.gpu_count) !== null) return true
-    const [one, other] = [estimateFit(inputOf(sizes, few)), estimateFit(inputOf(sizes, many))]
-    if (!("fit" in one)) return true
-    const shortest = one.fit.max_context - (sizes.kinds.includes("state") ? roundedBy(config) : 0)
-    return "fit" in other && other.components.pool.low >= one.components.pool.low && other.fit.max_context >= shortest
-  })
-
-  it.prop("an 8-bit cache fits whenever a 16-bit one does, with no shorter context and no fewer sequences", [Sizes], ([sizes]) =>
-    classes.every((host) => {
-      const [wide, narrow] = [estimateFit(inputOf(sizes, host)), estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8" })]
-      if (!("fit" in wide) || sizes.kinds.includes("state")) return true
-      if (!("fit" in narrow)) return false
-      // If only the smaller cache fits the smallest pool, its figures are those of that pool, and the others those of the largest.
-      const hasSamePool = (other: Estimate) => other.fit.kv_cache_bytes === wide.fit.kv_cache_bytes
-      if (hasSamePool(narrow) && narrow.fit.max_context < wide.fit.max_context) return false
-      const same = estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8", maxContext: wide.fit.max_context })
-      return "fit" in same && (!hasSamePool(same) || same.fit.concurrent_sequences >= wide.fit.concurrent_sequences)
-    })
+  it.prop(
+    "a longer sequence never needs less, and an 8-bit cache or more GPUs never need more",
+    [Sizes, int(1, 200_000), Schema.Boolean],
+    ([sizes, tokens, groupsLayers]) => {
+      const config = configOf(sizes)
+      const own = { ...layout, groupsLayers }
+      const bytes = sequenceBytes(config, own, tokens)
+      const bound = sizes.kinds.includes("state") ? sequenceBytes(config, own, tokens + roundedBy(config)) : bytes
+      return (
+        bytes <= sequenceBytes(config, own, tokens + 1) &&
+        sequenceBytes(config, { ...own, valueBytes: 1 }, tokens) <= bound &&
+        sequenceBytes(config, { ...own, gpuCount: 2 }, tokens) <= bound
+      )
+    },
+    worlds
   )
 
-  it.prop("components add up to the budget, and every figure is a finite number", [Sizes], ([sizes]) =>
-    classes.every((host) => {
-      const result = estimateFit(inputOf(sizes, host))
-      if (!numbersIn(result).every(Number.isSafeInteger)) return false
-      if (!("fit" in result)) return true
-      const { components, fit } = result
-      return (
-        fit.weights_bytes + fit.overhead_bytes.high + components.pool.low === components.budget &&
-        fit.weights_bytes + fit.overhead_bytes.low + components.pool.high === components.budget &&
-        fit.headroom_bytes.low === components.pool.low - components.sequence &&
-        fit.headroom_bytes.high >= 0 &&
-        fit.concurrent_sequences >= 1
-      )
-    })
+  it.prop(
+    "layers in groups never need less than one by one, and exactly as much if all keep the same tokens",
+    [Sizes, int(1, 200_000)],
+    ([sizes, tokens]) => {
+      const config = configOf(sizes)
+      const [alone, grouped] = [false, true].map((groupsLayers) => sequenceBytes(config, { ...layout, groupsLayers }, tokens))
+      if (alone === undefined || grouped === undefined) return false
+      // Latents cannot be padded, so windows next to them are not used at all.
+      if (new Set(sizes.kinds).size > 1) return sizes.kinds.includes("latent") || grouped >= alone
+      return grouped === alone
+    },
+    worlds
+  )
+
+  it.prop(
+    "if heads can be divided, twice the GPUs leave no less memory and no shorter context",
+    [Sizes, Schema.Literals([1, 2, 4])],
+    ([sizes, count]) => {
+      const [few, many] = [count, count * 2].map((gpus) => hostClass("h", 80, gpus, 1))
+      if (few === undefined || many === undefined) return false
+      const config = configOf(sizes)
+      if (divisionProblem(config, few.gpu_count) !== null || divisionProblem(config, many.gpu_count) !== null) return true
+      const [one, other] = [estimateFit(inputOf(sizes, few)), estimateFit(inputOf(sizes, many))]
+      if (!("fit" in one)) return true
+      const shortest = one.fit.max_context - (sizes.kinds.includes("state") ? roundedBy(config) : 0)
+      return "fit" in other && other.components.pool.low >= one.components.pool.low && other.fit.max_context >= shortest
+    },
+    worlds
+  )
+
+  it.prop(
+    "an 8-bit cache fits whenever a 16-bit one does, with no shorter context and no fewer sequences",
+    [Sizes],
+    ([sizes]) =>
+      classes.every((host) => {
+        const [wide, narrow] = [estimateFit(inputOf(sizes, host)), estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8" })]
+        if (!("fit" in wide) || sizes.kinds.includes("state")) return true
+        if (!("fit" in narrow)) return false
+        // If only the smaller cache fits the smallest pool, its figures are those of that pool, and the others those of the largest.
+        const hasSamePool = (other: Estimate) => other.fit.kv_cache_bytes === wide.fit.kv_cache_bytes
+        if (hasSamePool(narrow) && narrow.fit.max_context < wide.fit.max_context) return false
+        const same = estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8", maxContext: wide.fit.max_context })
+        return "fit" in same && (!hasSamePool(same) || same.fit.concurrent_sequences >= wide.fit.concurrent_sequences)
+      }),
+    worlds
+  )
+
+  it.prop(
+    "components add up to the budget, and every figure is a finite number",
+    [Sizes],
+    ([sizes]) =>
+      classes.every((host) => {
+        const result = estimateFit(inputOf(sizes, host))
+        if (!numbersIn(result).every(Number.isSafeInteger)) return false
+        if (!("fit" in result)) return true
+        const { components, fit } = result
+        return (
+          fit.weights_bytes + fit.overhead_bytes.high + components.pool.low === components.budget &&
+          fit.weights_bytes + fit.overhead_bytes.low + components.pool.high === components.budget &&
+          fit.headroom_bytes.low === components.pool.low - components.sequence &&
+          fit.headroom_bytes.high >= 0 &&
+          fit.concurrent_sequences >= 1
+        )
+      }),
+    worlds
   )
 
   it.prop(
@@ -222,7 +257,8 @@ describe("the fit of any model", () => {
         kv_cache_dtype === answer.remedy.serving.kv_cache_dtype &&
         max_context === answer.remedy.serving.max_context
       )
-    }
+    },
+    worlds
   )
 
   it("heads that the GPUs do not divide are refused by name, with a host class that divides them as the remedy", () => {
@@ -432,7 +468,8 @@ describe("earlier starts", () => {
       if (!("fit" in next)) return took > low
       const { high: upper, low: lower } = next.fit.overhead_bytes
       return next.fit.calibrated && upper - lower <= (high - low) / 2 + 2 && lower <= took + 1 && took <= upper + 1
-    }
+    },
+    worlds
   )
   it("mark the fit as calibrated", () => {
     const sizes = {

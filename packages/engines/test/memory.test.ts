@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type EngineLoad, estimateFit, type LayerGroup, type ModelConfig } from "@seatrial/domain"
+import { type EngineLoad, estimateFit, type FitInput, kvLayoutOf, type LayerGroup, type ModelConfig } from "@seatrial/domain"
 import { Schema } from "effect"
 import { sglangLimits, sglangMemory } from "../src/sglang/memory.ts"
 import { vllmLimits, vllmMemory } from "../src/vllm/memory.ts"
@@ -67,6 +67,68 @@ describe("vLLM's memory", () => {
     const large = overhead(load({ max_num_seqs: 1_024, max_num_batched_tokens: 16_384 }))
     assert.isBelow(small.activation.high, large.activation.high)
     assert.isBelow(small.graphs.high, large.graphs.high)
+  })
+})
+
+describe("vLLM's cache of layers of different kinds", () => {
+  const attention = { kv_heads: 16, head_size: 128, head_size_v: 128 }
+  const gemma3: FitInput = {
+    config: {
+      ...config,
+      architecture: "Gemma3ForConditionalGeneration",
+      num_layers: 62,
+      shape: {
+        ...qwen2Shape,
+        layers: [
+          { kind: "full", layers: 10, ...attention },
+          { kind: "sliding", layers: 52, ...attention, window: 1_024 }
+        ]
+      }
+    },
+    weightsBytes: 51 * gib,
+    engine: { memory: vllmMemory("0.33.0"), version: "vllm-0.33.0" },
+    hostClass: {
+      name: "h100",
+      gpu_pool: "NVIDIA-H100-80GB-HBM3",
+      gpu_count: 1,
+      gpu_memory_bytes: 79 * gib,
+      price_per_gpu_hour_micros: "1",
+      runtimes: [{ runtime: "vllm", image: "image" }],
+      simulated: false
+    },
+    kvCacheDtype: "auto",
+    contextLimit: 131_072,
+    maxContext: 8_192
+  }
+  const blocksOfWindow = (stepTokens: number) => Math.ceil(Math.min(1_023 + stepTokens, 8_192) / 16) + 1
+  const sequenceOf = (engineFlags: FitInput["engineFlags"], memory = vllmMemory("0.33.0")) => {
+    const result = estimateFit({ ...gemma3, engine: { ...gemma3.engine, memory }, engineFlags })
+    return "fit" in result ? result.components.sequence : assert.fail("it does not fit")
+  }
+  const page = 16 * 16 * 256 * 2
+
+  it("is padded to groups of equal size, so that the engine's tokens agree and no event reports another layout", () => {
+    const result = estimateFit(gemma3)
+    if (!("fit" in result)) return assert.fail("it does not fit")
+    // vLLM divides the pool by the blocks of a sequence in 7 groups of 10 layers.
+    const bytesOfSequence = 10 * (512 + 6 * blocksOfWindow(16_384)) * page
+    const cache = 20 * gib
+    const measured = { kv_cache_bytes: cache, kv_cache_tokens: Math.floor((cache / bytesOfSequence) * 8_192) }
+    const layout = kvLayoutOf(measured, {
+      config: gemma3.config,
+      wire: { countsCacheInSequences: true },
+      fit: result.fit,
+      sequenceBytes: result.components.sequence
+    })
+    assert.isFalse(layout?.differs)
+  })
+
+  it("keeps the windows of two steps since 0.32, and of one without asynchronous scheduling", () => {
+    const flags = { max_num_batched_tokens: 2_048 }
+    const expected = (stepTokens: number) => 10 * (512 + 6 * blocksOfWindow(stepTokens)) * page
+    assert.strictEqual(sequenceOf(flags), expected(4_096))
+    assert.strictEqual(sequenceOf({ ...flags, async_scheduling: false }), expected(2_048))
+    assert.strictEqual(sequenceOf(flags, vllmMemory("0.25.1")), expected(2_048))
   })
 })
 

@@ -195,6 +195,10 @@ export const vllmMemory = (version: string): EngineMemory => {
     blockTokens: ({ config }) => (at >= 8 && shapeOf(config).layers.some(({ kind }) => kind === "latent") ? 64 : 16),
     kvValueBytes: (config, dtype) => (dtype !== "auto" ? 1 : ((at >= 12 ? checkpointCacheBytes(config) : null) ?? 2)),
     stepTokens: (load) => limits(at, load).stepTokens,
+    // Asynchronous scheduling, the default, has two steps under way (`VllmConfig.max_in_flight_tokens` of
+    // `vllm/config/vllm.py` in 0.32.0 and 0.33.0). A measured start of 0.25.1 counted one.
+    inFlightTokens: (load) => limits(at, load).stepTokens * (at >= 32 && load.flags.async_scheduling !== false ? 2 : 1),
+    groupsLayers: at >= 10,
     sequences: (load) => limits(at, load).sequences,
     // 576 values were padded to 640, a multiple of 256 bytes.
     latentAlignment: at >= 7.003 && at < 9 ? 256 : 1,
