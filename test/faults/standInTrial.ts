@@ -3,6 +3,7 @@ import { Runs } from "@seatrial/store"
 import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Effect, Schedule } from "effect"
 import { keepVerdict } from "../../packages/operator/src/gather/BootVerdicts.ts"
+import type { WorkKind } from "../../packages/operator/src/observation/work.ts"
 import { simulatedProduct } from "../cluster/simulatedHostClass.ts"
 
 const namespace = "seatrial"
@@ -32,9 +33,13 @@ export const standInTrial =
       const runs = yield* Runs
       yield* kind === "boot" ? comparison : Effect.sleep("10 millis")
       if ((kind === "boot" || kind === "benchmarking") && seen.pod?.url != null) verified(seen.pod.url)
-      if (kind === "boot" && seen.pod !== null) return keepVerdict(gathered.bootVerdicts, seen.pod, { outcome: "same", message: "", at: 0 })
-      if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, comparable))
-      else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured, capacityRow))
-      else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark, speedRow))
+      if (kind === "boot") return seen.pod === null ? undefined : keepVerdict(gathered.bootVerdicts, seen.pod, { outcome: "same", message: "", at: 0 })
+      const results: Record<Exclude<WorkKind, "screening" | "boot">, Effect.Effect<boolean>> = {
+        fidelity: Effect.die("no adapter is deployed here"),
+        checking: runs.recordChecks(id, orgId, comparable),
+        measuring: runs.recordMeasured(id, orgId, measured, capacityRow),
+        benchmarking: runs.recordBenchmark(id, orgId, benchmark, speedRow)
+      }
+      yield* untilRecorded(results[kind])
     })
   }

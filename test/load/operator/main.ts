@@ -7,6 +7,7 @@ import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs
 import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Config, Effect, Layer, Logger } from "effect"
 import { HttpClient } from "effect/http"
+import type { WorkKind } from "../../../packages/operator/src/observation/work.ts"
 
 // The operator as its program composes it, except the trial, which a stand-in engine cannot pass. Each part of the trial makes one request and records the results of a tiny model.
 
@@ -23,9 +24,13 @@ const work =
         gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", at: 0, failures: 0 })
         return
       }
-      if (kind === "checking") yield* runs.recordChecks(id, orgId, checks)
-      else if (kind === "measuring") yield* runs.recordMeasured(id, orgId, measured, capacityRow)
-      else yield* runs.recordBenchmark(id, orgId, benchmark, speedRow)
+      const results: Record<Exclude<WorkKind, "screening" | "boot">, Effect.Effect<boolean>> = {
+        fidelity: Effect.die("no adapter is deployed here"),
+        checking: runs.recordChecks(id, orgId, checks),
+        measuring: runs.recordMeasured(id, orgId, measured, capacityRow),
+        benchmarking: runs.recordBenchmark(id, orgId, benchmark, speedRow)
+      }
+      yield* results[kind]
     })
   }
 

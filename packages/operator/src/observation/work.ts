@@ -1,7 +1,8 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { Observation } from "./Observation.ts"
 
-export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "benchmarking" | "boot"
+export const workKinds = ["screening", "fidelity", "checking", "measuring", "benchmarking", "boot"] as const
+export type WorkKind = (typeof workKinds)[number]
 
 /** How the latest background work ended, if it could not record a result. */
 export interface WorkEnded {

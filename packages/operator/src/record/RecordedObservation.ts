@@ -5,6 +5,7 @@ import { Effect, Option, Schema } from "effect"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
 import { noGrowth } from "../observation/ObservedEngine.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
+import { workKinds } from "../observation/work.ts"
 import { HostClassSpec } from "../resources/HostClassResource.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { Members } from "./delta.ts"
@@ -134,7 +135,7 @@ const Boot = Struct({
   verdict: NullOr(Struct({ outcome: Literals(["same", "drifted", "differs"]), message: Text, failures: Int, at: Finite }))
 })
 
-const Work = Literals(["screening", "fidelity", "checking", "measuring", "benchmarking", "boot"])
+const Work = Literals(workKinds)
 const Ended = Struct({
   kind: Work,
   about: Text,

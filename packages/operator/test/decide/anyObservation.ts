@@ -3,10 +3,12 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
 import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
+import { workKinds } from "../../src/observation/work.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
 
 const phases: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
-const trials = ["checking", "measuring", "benchmarking", "activating", "activated"]
+/** Whether a run in `phase` has left `done` behind. */
+const isAfter = (phase: Phase, done: Phase) => phases.indexOf(phase) > phases.indexOf(done) && phase !== "failed" && phase !== "cancelled"
 
 /** A text of the cluster that may name another organization's object. */
 export const foreign = "another-organizations-workload"
@@ -25,13 +27,13 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
   const now = 10_000_000
   // Serving runs are the most critical, so they are drawn more often.
   const phase = chance(0.25) ? "activated" : (phases[Math.floor(draw() * phases.length)] ?? "screening")
-  const past = trials.indexOf(phase)
+  const checked = isAfter(phase, "checking")
   const drawnRevision: RunRevision = {
     ...revision,
     status: phase === "activated" ? pick("active", "draft", "superseded") : chance(0.1) ? "active" : "draft",
-    checks: past > 0 || chance(0.2) ? { ...report, passed: past > 0 || chance(0.7) } : null,
-    measured: past > 1 || chance(0.2) ? { ...measured, kv_cache_tokens: pick(4_096, 4_096, 100, null) } : null,
-    benchmark: past > 2 || chance(0.2) ? benchmark : null,
+    checks: checked || chance(0.2) ? { ...report, passed: checked || chance(0.7) } : null,
+    measured: isAfter(phase, "measuring") || chance(0.2) ? { ...measured, kv_cache_tokens: pick(4_096, 4_096, 100, null) } : null,
+    benchmark: isAfter(phase, "benchmarking") || chance(0.2) ? benchmark : null,
     ...pick<Partial<RunRevision>>({ engineImage: null }, { engineImage: pod.image }, { engineImage: pod.image, engineDigest: tried }),
     settings: { ...revision.settings, ...(chance(0.4) ? { hold_seconds: pick(0, 60, 3_600) } : {}) }
   }
@@ -86,7 +88,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     url: ready || chance(0.5) ? url : null
   }
   const failure = { code: "does_not_fit", text: "No." } as const
-  const ran = pick("screening", "boot", "fidelity", "checking", "measuring", "benchmarking")
+  const ran = pick(...workKinds)
   const observation: Observation = {
     ...observed,
     run: drawn,

@@ -8,6 +8,7 @@ import { control } from "../../src/controller.ts"
 import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
 import type { OperatorSettings } from "../../src/OperatorSettings.ts"
 import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
+import type { WorkKind } from "../../src/observation/work.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
 import { benchmark, hostClass, measured, report, revision, run } from "../observations.ts"
@@ -294,25 +295,22 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         patience,
         Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, pod, { outcome: answersOf(pod), message: "Found.", at }))
       )
-    const result = Effect.asVoid(
-      kind === "screening"
-        ? runs.recordScreening({
-            id,
-            orgId,
-            facts,
-            settings: revision.settings,
-            engineVersion: "1",
-            engineImage: "reference:1",
-            estimate: revision.estimate,
-            capabilities: modelCapabilities(nothingServed, revision.facts)
-          })
-        : kind === "checking"
-          ? runs.recordChecks(id, orgId, report)
-          : kind === "measuring"
-            ? runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context, true))
-            : runs.recordBenchmark(id, orgId, benchmark, benchmarkRow(benchmark))
-    )
-    return Effect.andThen(patience, result)
+    const results: Record<Exclude<WorkKind, "fidelity" | "boot">, Effect.Effect<boolean>> = {
+      screening: runs.recordScreening({
+        id,
+        orgId,
+        facts,
+        settings: revision.settings,
+        engineVersion: "1",
+        engineImage: "reference:1",
+        estimate: revision.estimate,
+        capabilities: modelCapabilities(nothingServed, revision.facts)
+      }),
+      checking: runs.recordChecks(id, orgId, report),
+      measuring: runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context, true)),
+      benchmarking: runs.recordBenchmark(id, orgId, benchmark, benchmarkRow(benchmark))
+    }
+    return Effect.andThen(patience, kind === "boot" ? Effect.void : Effect.asVoid(results[kind]))
   }
 
   kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })

@@ -5,6 +5,7 @@ import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { activateRun } from "./activate.ts"
 import type { ServingPlan } from "./Run.ts"
+import { resultColumns } from "./resultColumns.ts"
 import { transition } from "./transition.ts"
 
 const maxFailureLength = 500
@@ -12,7 +13,7 @@ const maxFailureLength = 500
 /** Deletes the trial results of an unverified revision: the next trial starts over. */
 const trialReset = (sql: PgClient.PgClient, at: Date) => sql`
   retried AS (
-    UPDATE revisions r SET checks = NULL, likelihood = NULL, measured = NULL, benchmark = NULL, updated_at = ${at}
+    UPDATE revisions r SET ${sql.csv(resultColumns.map((column) => sql`${sql(column)} = NULL`))}, updated_at = ${at}
     FROM moved WHERE r.org_id = moved.org_id AND r.id = moved.revision_id AND r.status = 'draft' AND r.verified_at IS NULL
   )`
 

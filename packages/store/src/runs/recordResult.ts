@@ -2,6 +2,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { type Check, type DeploymentId, figureRows, type OrgId, type WorkingPhase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
+import type { ResultColumn } from "./resultColumns.ts"
 
 /**
  * Stores the result of a phase in the run's revision, and adds its row to the check results, while the run is in that
@@ -9,7 +10,7 @@ import { isOwnWrite, leads } from "../OperatorTerms.ts"
  */
 export const recordResult = <Result extends object>(
   sql: PgClient.PgClient,
-  column: "measured" | "benchmark",
+  column: ResultColumn & keyof typeof figureRows,
   phase: WorkingPhase,
   encode: (result: Result) => object
 ) =>
