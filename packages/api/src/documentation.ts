@@ -74,17 +74,17 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   "models.getScaling": {
     summary: "Get the number of engines",
     description:
-      "How many engines serve the model, and the limits between which the autoscaler sets that number; without limits it is fixed. An addition to the record of the model."
+      "How many engines serve the model, and the limits between which the autoscaler sets that number; without limits it is fixed. These fields are not part of the model's record."
   },
   "models.setScaling": {
     summary: "Set the number of engines",
     description:
-      "Either a fixed number of engines, `replicas` from 1 to 64, or `min_replicas` (0 to 63) and `max_replicas` (above it, at most 64), between which the autoscaler sets the number. `target` is the share of the engines' measured capacity with which it plans, 0.1 to 1, at first 0.8. With `min_replicas` 0 the autoscaler leaves one engine, which stops if the model is idle and its settings have `hold_seconds`. The setting applies to the serving revision and to later ones, and starts no deployment. More engines start when GPUs are free that no queued deployment needs; each is compared with the verified revision before it gets requests. Engines that are no longer wanted finish their requests first. Returns the new setting. A call that changes nothing is not audited."
+      "Send `replicas` (1 to 64) for a fixed number of engines. Or send `min_replicas` (0 to 63) and a larger `max_replicas` (at most 64): the autoscaler then sets the number between them. `target` is the share of the engines' measured capacity that the autoscaler aims to use: 0.1 to 1, 0.8 by default. With `min_replicas` 0 the autoscaler leaves one engine, which stops if the model is idle and its settings have `hold_seconds`. The setting applies to the serving revision and to later ones, and starts no deployment. More engines start when GPUs are free that no queued deployment needs; each is compared with the verified revision before it gets requests. Engines that are no longer wanted finish their requests first. Returns the new setting. A call that changes nothing is not audited."
   },
   "models.getLoad": {
     summary: "Get the load of a model",
     description:
-      "The requests of the model that run on its engines, by engine, and those that wait at gateways, as reported in the last half minute. `capacity.requests` is how many requests one engine processes at once, as its own benchmark measured it; `capacity.source` says how. `desired` and `ready` are numbers of engines. An addition to the record of the model."
+      "The requests of the model that run on its engines, by engine, and those that wait at gateways, as reported in the last half minute. `capacity.requests` is how many requests one engine processes at once, as its own benchmark measured it; `capacity.source` says how. `desired` and `ready` are numbers of engines. These fields are not part of the model's record."
   },
   "models.delete": {
     summary: "Delete a model",

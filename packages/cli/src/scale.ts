@@ -15,10 +15,10 @@ export const scaleCommand = Command.make(
   {
     model,
     replicas: number("replicas", `How many engines serve the model, 1 to ${maxReplicas}; without any number, shows the setting`),
-    min: number("min", "The autoscaler keeps at least so many engines; requires --max"),
-    max: number("max", "The autoscaler starts at most so many engines; requires --min"),
+    min: number("min", "Smallest number of engines that the autoscaler sets; requires --max"),
+    max: number("max", "Largest number of engines that the autoscaler sets; requires --min"),
     target: Flag.Finite("target").pipe(
-      Flag.withDescription("The share of the engines' measured capacity with which the autoscaler plans, 0.1 to 1; default 0.8"),
+      Flag.withDescription("Share of the engines' measured capacity that the autoscaler aims to use, 0.1 to 1 (default: 0.8)"),
       Flag.optional
     ),
     json: jsonFlag
@@ -38,7 +38,7 @@ export const scaleCommand = Command.make(
     const scaling = yield* aboutModel(model, api.models.scaling(model))
     yield* printRecord(json, { model, ...scaling })
   })
-).pipe(Command.withDescription("Changes or shows how many engines serve one of the organization's models, or between which numbers the autoscaler sets it."))
+).pipe(Command.withDescription("Shows or changes the number of engines of one of the organization's models, or the autoscaler's limits for that number."))
 
 export const topCommand = Command.make(
   "top",

@@ -4,7 +4,7 @@ import { EngineCapacity } from "./engineCapacity.ts"
 /** The most engines that a model may have. */
 export const maxReplicas = 64
 
-/** The share of the engines' measured capacity with which the autoscaler plans, unless the model sets another. */
+/** The share of the engines' measured capacity that the autoscaler aims to use, unless the model sets another. */
 export const defaultTarget = 0.8
 
 const replicasFrom = (minimum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum: maxReplicas }))

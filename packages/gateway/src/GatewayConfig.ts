@@ -65,7 +65,7 @@ export const gatewaySettings = [
   {
     name: "GATEWAY_BODIES_BYTES",
     description:
-      "Memory for the request bodies, downloaded images and large answers of all callers, in bytes. A body uses it until its answer or stream begins, and counts twice if it has non-ASCII or escaped characters. An answer or a frame of a stream over 64 KiB uses it until its caller has read it. An organization gets more of this memory only if the free rest is at least as large as what it uses. Alone, it can use half. Bodies and answers of the organization beyond that get 429. One eighth is reserved for the first 64 KiB of each request",
+      "Memory for the request bodies, downloaded images and large answers of all callers, in bytes. A body uses it until its answer or stream begins, and counts twice if it has non-ASCII or escaped characters. An answer or a frame of a stream over 64 KiB uses it until its caller has read it. An organization gets more of this memory only while at least as much is free as it already uses. So a single organization can use at most half. Bodies and answers of the organization beyond that get 429. One eighth is reserved for the first 64 KiB of each request",
     default: 256 * 1024 * 1024
   },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Concurrent requests of one API key", default: 64 },

@@ -52,7 +52,7 @@ export const makeAttempt = (options: AttemptOptions) => {
     if (requestAbort.aborted) return abortedOutcome(work)
     return checked.stream
       ? Effect.succeed(failed(engineTimeout, "The engine did not answer in time.", work.progress))
-      : incompleteOutcome(work, engineTimeout, "The time for the answer ended", routedRequest.workedUntil)
+      : incompleteOutcome(work, engineTimeout, "The answer exceeded its time limit", routedRequest.workedUntil)
   }
 
   /** Opens an answer of the engine. Fails if the engine sends no response head. */

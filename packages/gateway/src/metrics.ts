@@ -68,7 +68,13 @@ export const gatewayMetrics = {
     "seconds",
     "Time from the first byte of a streamed request to the first content sent to the caller"
   ),
-  betweenTokens: family("seatrial_gateway_between_tokens_seconds", "histogram", ofModel, "seconds", "Time between one content of a stream and the next"),
+  betweenTokens: family(
+    "seatrial_gateway_between_tokens_seconds",
+    "histogram",
+    ofModel,
+    "seconds",
+    "Time between two consecutive pieces of content in a stream"
+  ),
   queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a slot at an engine"),
   engines: family(
     "seatrial_gateway_engines",

@@ -58,7 +58,7 @@ export const makeReadAnswer = ({ abortedOutcome, config, incompleteOutcome, larg
   const unreadOutcome = Effect.fnUntraced(function* (work: Work, fault: UnreadAnswer, full: Refusal) {
     const { requestAbort, routedRequest } = work.admitted
     if (fault === "late" && requestAbort.aborted) return yield* abortedOutcome(work)
-    if (fault === "late") return yield* incompleteOutcome(work, engineTimeout, "The time for the answer ended", routedRequest.workedUntil)
+    if (fault === "late") return yield* incompleteOutcome(work, engineTimeout, "The answer exceeded its time limit", routedRequest.workedUntil)
     // The caller decides how large an answer becomes, for example with log probabilities. The engine did not fail.
     if (fault === "large") return yield* incompleteOutcome(work, engineFailed, "The answer exceeded 16 MiB")
     if (fault === "full") return yield* incompleteOutcome(work, full, "The gateway had no memory for the answer")

@@ -142,12 +142,18 @@ export const modelStarting = (retryAfter: number, doubt?: DoubtfulStart): Refusa
 export const noCapacity = later(503, "api_error", "no_capacity", "No GPUs are free for the model's engine. Try again later.", 60)
 export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engine is at capacity. Try again shortly.", 2)
 export const unavailable = later(503, "api_error", "unavailable", "The service cannot process the request now. Try again shortly.", 2)
-export const engineFailed = later(502, "api_error", "engine_failed", "The engine failed to answer.", 1)
+export const engineFailed = later(
+  502,
+  "api_error",
+  "engine_failed",
+  "The engine failed to answer. Try again. If it fails again, ask the owner of the model.",
+  1
+)
 export const engineTimeout = new Refusal({
   status: 504,
   type: "api_error",
   code: "engine_timeout",
-  message: "The engine did not answer in time.",
+  message: "The engine did not answer in time. Send a shorter prompt, or request a shorter answer.",
   param: null,
   headers: { "x-should-retry": "false" }
 })

@@ -45,7 +45,7 @@ const printable = (word: string) => JSON.stringify(word.slice(0, 64).replace(/[^
 const unknownKind = (key: string, word: string, known: Iterable<string>) =>
   Result.fail(
     new UnsupportedArchitecture({
-      reason: `config.json has layers of the kind ${printable(word)} in ${key}; known are ${[...known].join(", ")}.`
+      reason: `config.json has layers of the kind ${printable(word)} in ${key}. Seatrial knows only these kinds: ${[...known].join(", ")}.`
     })
   )
 

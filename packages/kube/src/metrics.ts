@@ -29,11 +29,11 @@ export const kubeMetrics = {
   passSeconds: histogram("seatrial_kube_pass_seconds", [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30], {
     labels: ["queue", "outcome"],
     unit: "seconds",
-    meaning: "Duration of a pass over a key: done or failed. The queue runs belongs to the reconciler"
+    meaning: "Duration of a pass over a key, by outcome (done or failed). The reconciler's queue is named `runs`"
   }),
   passErrors: counter("seatrial_kube_pass_errors_total", {
     labels: ["queue", "reason"],
     unit: "errors",
-    meaning: "Failed passes by the error of the API server; other errors are fault"
+    meaning: "Failed passes by reason: the error of the API server, or `fault` for every other error"
   })
 }

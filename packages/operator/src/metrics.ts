@@ -58,12 +58,12 @@ export const operatorMetrics = {
   benchmarkTtft: gauge("seatrial_benchmark_ttft_seconds", {
     labels: ["organization", "model", "concurrency", "quantile"],
     unit: "seconds",
-    meaning: "Time to first token in the same benchmark; a quantile is absent if the sample is too small"
+    meaning: "Time to first token of the serving revision in its trial's benchmark; a quantile is absent if the sample is too small"
   }),
   benchmarkTpot: gauge("seatrial_benchmark_tpot_seconds", {
     labels: ["organization", "model", "concurrency", "quantile"],
     unit: "seconds",
-    meaning: "Time per output token in the same benchmark"
+    meaning: "Time per output token of the serving revision in its trial's benchmark"
   }),
   modelDemand: gauge("seatrial_model_demand_requests", {
     labels: ["organization", "model"],
@@ -73,12 +73,12 @@ export const operatorMetrics = {
   engineCapacity: gauge("seatrial_engine_capacity_requests", {
     labels: ["organization", "model"],
     unit: "requests",
-    meaning: "Requests that one engine of such a model processes at once, as its own benchmark measured; 0 if it was not measured"
+    meaning: "Requests that one engine of an autoscaled model processes at once, as its trial's benchmark measured; 0 if it was not measured"
   }),
   modelEngines: gauge("seatrial_model_engines", {
     labels: ["organization", "model", "state"],
     unit: "engines",
-    meaning: "Engines of such a model: desired, granted (with GPUs) or ready (with traffic)"
+    meaning: "Engines of an autoscaled model by state: desired, granted (with GPUs) or ready (with traffic)"
   }),
   gpusHeld: gauge("seatrial_gpus_held", { labels: ["organization", "host_class"], unit: "GPUs", meaning: "GPUs that engine pods hold" }),
   gpuSeconds: counter("seatrial_gpu_seconds_total", {
@@ -90,6 +90,6 @@ export const operatorMetrics = {
   deploymentGpuSeconds: counter("seatrial_deployment_gpu_seconds_total", {
     labels: ["organization", "deployment"],
     unit: "seconds",
-    meaning: "The same by deployment, for deployments that hold GPUs or released them within the last ten minutes"
+    meaning: "GPU-seconds by deployment, for deployments that hold GPUs or released them within the last ten minutes"
   })
 }

@@ -79,7 +79,7 @@ const rules = new Map<string, Rule>([
   ],
   ["max-num-seqs", { help: "sequences that run at once", fallback: "64", accepts: integerBetween(1, 4096) }],
   ["max-num-queued-reqs", { help: "requests that may wait; beyond it 503", fallback: "256", accepts: integerBetween(1, 65_536) }],
-  ["seed", { help: "where sampling without a seed of its own starts", fallback: "0", accepts: integerBetween(0, Number.MAX_SAFE_INTEGER) }],
+  ["seed", { help: "seed for requests that set none", fallback: "0", accepts: integerBetween(0, Number.MAX_SAFE_INTEGER) }],
   [
     "gpu-memory-bytes",
     {
@@ -121,7 +121,7 @@ export const usage = [
   "  --enable-lora  goes with --lora-modules",
   "  --enable-prompt-tokens-details  report prompt_tokens_details in usage",
   "  --disable-prefix-caching  compute every prompt whole",
-  "  --disable-reasoning  leave what was thought in the answer",
+  "  --disable-reasoning  do not separate reasoning from the answer",
   "  --disable-tool-calls  refuse tools",
   "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
 ].join("\n")

@@ -37,11 +37,11 @@ export const serverSettings: ReadonlyArray<Setting> = [
   },
   { name: "SERVER_PLATFORM_NAME", description: "Owner of the published models: `owned_by` in the public catalog.", default: "seatrial" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
-  { name: "SERVER_READS_PER_KEY_BURST", description: "Reads of one API key at once.", default: "50" },
+  { name: "SERVER_READS_PER_KEY_BURST", description: "Largest burst of reads with one API key.", default: "50" },
   { name: "SERVER_READS_PER_ORG", description: "Reads of one organization per second.", default: "100" },
-  { name: "SERVER_READS_PER_ORG_BURST", description: "Reads of one organization at once.", default: "200" },
-  { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute, and at once.", default: "30" },
-  { name: "SERVER_WRITES_PER_ORG", description: "Creates, cancels and model changes of one organization per minute, and at once.", default: "20" },
+  { name: "SERVER_READS_PER_ORG_BURST", description: "Largest burst of reads of one organization.", default: "200" },
+  { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute. Also the largest burst.", default: "30" },
+  { name: "SERVER_WRITES_PER_ORG", description: "Creates, cancels and model changes of one organization per minute. Also the largest burst.", default: "20" },
   {
     name: "SERVER_CORS_ORIGINS",
     description: "Origins whose pages may call the API from a browser (CORS), exact and separated by commas.",
@@ -72,7 +72,11 @@ export const serverSettings: ReadonlyArray<Setting> = [
       "Whole months of requests to keep in addition to the current one, at least 1. 0 keeps all. Older months are detached and dropped a day later; their sums are kept.",
     default: "0"
   },
-  { name: "SERVER_KEEP_RECEIPTS_MONTHS", description: "The same for receipts. Receipts are never dropped before their requests. 0 keeps all.", default: "0" },
+  {
+    name: "SERVER_KEEP_RECEIPTS_MONTHS",
+    description: "Whole months of receipts to keep in addition to the current one. Receipts are never dropped before their requests. 0 keeps all.",
+    default: "0"
+  },
   { name: "HF_ENDPOINT", description: "Address of the model hub.", default: "https://huggingface.co" }
 ]
 

@@ -228,7 +228,7 @@ layer(layerStore, { excludeTestServices: true })("while the database is unavaila
         completed,
         ["running", null, undefined, null, undefined, undefined],
         ["refused", 503, "model_overloaded", "0", undefined, undefined],
-        [...completed.slice(0, 5), "The gateway was disconnected from the database for longer than its lease and reported this end later."]
+        [...completed.slice(0, 5), "The gateway lost its connection to the database for longer than its lease, and reported the result of this request later."]
       ]
       assert.deepStrictEqual(yield* storedState, expected)
       const digestsOf = (ids: ReadonlyArray<{ readonly id: string }>) =>

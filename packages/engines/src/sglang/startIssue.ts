@@ -41,12 +41,12 @@ const storesLatents = (config: EngineLoad["config"]): boolean => shapeOf(inLaten
 const fa3Problem = ({ config }: EngineLoad, card: StartCard): string | null => {
   const latent = storesLatents(config)
   if (isOf(card, 9) || (isOf(card, 8) && !latent)) return null
-  return latent ? "with latent attention it needs a card of compute capability 9.0" : "it supports only cards of the generations 8 and 9"
+  return latent ? "with latent attention it needs a card of compute capability 9.0" : "it supports only cards of compute capability 8.x or 9.x"
 }
 
 const trtllmProblem = ({ cacheDtype = "auto", config }: EngineLoad, card: StartCard): string | null => {
   if (storesLatents(config)) return "its layers store latents (MLA), which need another backend"
-  if (!isOf(card, 9, 10, 12)) return "it supports only cards of the generations 9, 10 and 12"
+  if (!isOf(card, 9, 10, 12)) return "it supports only cards of compute capability 9.x, 10.x or 12.x"
   const narrow = cacheDtype === "fp8" || cacheDtype === "fp8_e4m3"
   return card.generation === 12 && narrow ? "it does not support a KV cache of fp8_e4m3 on this card" : null
 }
@@ -55,7 +55,7 @@ const deterministicProblem = (backend: string, { config, flags }: EngineLoad, ca
   if (flags.enable_deterministic_inference !== true || !absorbed.has(config.architecture)) return null
   if (backend === "flashinfer") return "with enable_deterministic_inference it does not support latent attention"
   return backend === "fa4" && !isOf(card, 10, 11)
-    ? "with enable_deterministic_inference it supports latent attention only on cards of the generations 10 and 11"
+    ? "with enable_deterministic_inference it supports latent attention only on cards of compute capability 10.x or 11.x"
     : null
 }
 

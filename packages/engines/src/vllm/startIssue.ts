@@ -51,7 +51,7 @@ const flashAttention = (attention: Attention): string | null => {
 /** Why FlashAttention does not support an 8-bit KV cache, as the rest of a sentence; null if it does. */
 const flashNarrowCache = (attention: Attention): string | null => {
   const { heads, invariant } = attention
-  if (!isOf(attention, 9, 10)) return "it supports an 8-bit KV cache only on cards of the generations 9 and 10"
+  if (!isOf(attention, 9, 10)) return "it supports an 8-bit KV cache only on cards of compute capability 9.x or 10.x"
   const limit = attention.generation === 10 ? 128 : 512
   const wide = heads.find((size) => size > limit || (attention.generation === 9 && size > 256 && size !== 512))
   if (wide !== undefined) return `it does not support an 8-bit KV cache with heads of ${wide} values on this card`

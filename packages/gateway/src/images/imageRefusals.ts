@@ -15,4 +15,5 @@ export const invalidImageUrl = refusal("invalid_image_url")
  * One message for all causes, so that callers cannot use the gateway to probe whether an address is private,
  * unreachable or slow.
  */
-export const failedToDownloadImage = (param: string) => refusal("failed_to_download_image")("The image could not be downloaded.", param)
+export const failedToDownloadImage = (param: string) =>
+  refusal("failed_to_download_image")("The image could not be downloaded. Check that its URL is public, or send the image as data:image/...;base64.", param)

@@ -39,7 +39,10 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
     }
     return { free: bavail * bsize, missing }
   })
-  if (missing > free) return yield* new StoreFull({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
+  if (missing > free)
+    return yield* new StoreFull({
+      message: `The weights store needs ${missing} more bytes for this model, but only ${free} bytes are free. Ask the cluster administrator to free or enlarge the volume, then deploy again.`
+    })
 })
 
 /** Maximum number of file names in a message. */

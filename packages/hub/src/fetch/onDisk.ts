@@ -8,7 +8,13 @@ const full = new Set<unknown>(["ENOSPC", "EDQUOT", "EFBIG"])
 
 /** A full disk is an error that the caller of the download can handle; every other failure is a defect. */
 export const diskFailure = (error: unknown): Effect.Effect<never, StoreFull> =>
-  full.has(codeOf(error)) ? Effect.fail(new StoreFull({ message: "There is no space left for the files of the model." })) : Effect.die(error)
+  full.has(codeOf(error))
+    ? Effect.fail(
+        new StoreFull({
+          message: "There is no space left for the files of the model. Ask the cluster administrator to free or enlarge the volume, then deploy again."
+        })
+      )
+    : Effect.die(error)
 
 /** Runs work on the file system. */
 export const onDisk = <A>(work: () => Promise<A>): Effect.Effect<A, StoreFull> =>

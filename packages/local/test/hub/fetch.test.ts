@@ -331,7 +331,8 @@ describe("fetch", () => {
         const { commit, repo } = scene.facts
         const error = yield* Effect.flip(scene.hub.fetch({ repo, commit, files: [file], directory: scene.directory, token: none }))
         assert.strictEqual(error._tag, "StoreFull")
-        if (error._tag === "StoreFull") assert.match(error.message, /^The files of the model need 1125899906842624 bytes more, and \d+ bytes are free\.$/)
+        if (error._tag === "StoreFull")
+          assert.match(error.message, /^The weights store needs 1125899906842624 more bytes for this model, but only \d+ bytes are free\. Ask/)
         assert.strictEqual(scene.asked.length, before)
       })
     )

@@ -104,7 +104,7 @@ const releaseUnmapped = Effect.fnUntraced(function* (resource: UnmappedDeploymen
     if (deploymentId !== undefined && Option.isNone(yield* (yield* Runs).observe(deploymentId))) return Option.none<Duration.Duration>()
     if (!(yield* recordDeletion(name, namespace))) return retry
   }
-  yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} is released, although its namespace has no organization any more`)
+  yield* Effect.logInfo(`removed the finalizer of the ModelDeployment ${namespace}/${name}: its namespace no longer belongs to an organization`)
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
 

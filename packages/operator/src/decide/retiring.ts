@@ -36,7 +36,7 @@ export const leave = (observation: Observation, now: number): Decision => draini
 /** The revision serves with fewer and fewer engines. None is started or replaced. */
 export const retiring = (observation: Observation, now: number): NamedDecision => {
   const stayers = stayersOf(observation)
-  const text = `Serves with ${stayers.size} ${stayers.size === 1 ? "engine" : "engines"} until the serving revision has enough.`
+  const text = `This earlier revision serves with ${stayers.size} ${stayers.size === 1 ? "engine" : "engines"} until the new revision has enough engines.`
   const members = enginesOf(observation).map(
     (member): DecidedMember => ({ ...member, decision: stayers.has(member.ordinal) ? wait(text, now + moveInterval) : leave(member.alone, now) })
   )

@@ -120,11 +120,13 @@ export const measuring = (observation: Observation, now: number): Decision => {
   return by("measured", enter("benchmarking", reason, ...layoutEvents(observation, measured)))
 }
 
+const benchmarkRemedy = "Deploy again with a smaller max_num_seqs, or choose another runtime or host class."
+
 export const benchmarking = (observation: Observation, now: number): Decision => {
   const benchmark = observation.run.revision?.benchmark ?? null
   if (benchmark === null) return run("benchmarking", observation, now, "Seatrial measures speed under load.")
   const fault = benchmarkFault(benchmark)
-  if (fault !== null) return by("belowFloor", judge(observation, "benchmark_floor", fault))
+  if (fault !== null) return by("belowFloor", judge(observation, "benchmark_floor", `${fault} ${benchmarkRemedy}`))
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
   if (benchmark.slow !== undefined && observation.podClass?.hostClass.simulated === false) {
     const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same model and settings`

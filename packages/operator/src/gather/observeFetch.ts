@@ -13,7 +13,10 @@ const unexplained: NamedFailure = {
   text: "The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
 }
 
-const exceeded: NamedFailure = { code: "download_failed", text: "The download did not end within its time limit." }
+const exceeded: NamedFailure = {
+  code: "download_failed",
+  text: "The download did not end within its time limit. Deploy again: files that arrived are kept. If the download is slow, ask the cluster administrator to raise OPERATOR_FETCH_SECONDS."
+}
 
 /** The pod of a download whose log shows its progress. */
 export const fetchingPod = (pods: ReadonlyArray<WatchedPod>): WatchedPod | undefined =>

@@ -74,7 +74,7 @@ export const watchUnmapped = Effect.fnUntraced(function* (mapped: ReadonlyArray<
   yield* kube.watch(UnmappedDeployment, { fieldSelector }).pipe(
     Stream.runForEach((event) => Effect.forEach(takeEvent(waiting, event), (key) => Queue.offer(changes, key), { discard: true })),
     Effect.tapError(({ message }) =>
-      Effect.logWarning(`ModelDeployments of namespaces without an organization cannot be watched, so that deleted ones are not released: ${message}`)
+      Effect.logWarning(`ModelDeployments of namespaces without an organization cannot be watched, so deleted ones keep their finalizer: ${message}`)
     ),
     Effect.retry(Schedule.spaced("1 minute")),
     Effect.ignore,

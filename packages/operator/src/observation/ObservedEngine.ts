@@ -27,8 +27,8 @@ export const growthLimits = {
     message: "the organization has reached its GPU limit.",
     missing: "room under the organization's GPU limit"
   },
-  funds: { code: "funds", reason: "Funds", message: "the organization has no funds.", missing: "its organization's funds" },
-  first: { code: "first_engine", reason: "FirstEngine", message: "further engines start after the first one.", missing: "its first engine" },
+  funds: { code: "funds", reason: "Funds", message: "the organization has no funds.", missing: "the organization to have funds" },
+  first: { code: "first_engine", reason: "FirstEngine", message: "further engines start after the first one.", missing: "the model's first engine to start" },
   surge: {
     code: "rollout",
     reason: "Rollout",

@@ -116,7 +116,7 @@ export const HostClassSpec = Schema.Struct({
   ),
   memoryBytes: optional(
     memory.annotate({
-      description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: an estimate, which is requested and is no limit."
+      description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: Seatrial requests an estimate and sets no limit."
     })
   ),
   guaranteed: optional(
@@ -155,12 +155,13 @@ export const HostClassSpec = Schema.Struct({
   maxSurge: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 64 })).annotate({
       description:
-        "How many engines more than wanted a model may have while it moves to a new revision, from the end of the trial on. Only for models with several engines. Default 1."
+        "How many engines a model may have in addition to its number of engines while it moves to a new revision. Applies after the trial. Only for models with several engines. Default 1."
     })
   ),
   maxUnavailable: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 64 })).annotate({
-      description: "How many engines fewer than wanted may serve while a model moves to a new revision. One always serves. Default 0."
+      description:
+        "By how many engines a model may fall short of its number of engines while it moves to a new revision. At least one always serves. Default 0."
     })
   ),
   queueName: optional(

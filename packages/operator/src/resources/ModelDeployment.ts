@@ -120,17 +120,17 @@ export const ModelDeploymentSpec = Schema.Struct({
   scaling: optional(
     Schema.Struct({
       minReplicas: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxReplicas })).annotate({
-        description: "The autoscaler keeps at least so many engines. 0 leaves one, which stops after serving.holdSeconds without requests."
+        description: "Smallest number of engines that the autoscaler sets. 0 leaves one, which stops after serving.holdSeconds without requests."
       }),
       maxReplicas: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxReplicas })).annotate({
-        description: "The most engines that the autoscaler starts."
+        description: "Largest number of engines that the autoscaler sets."
       }),
       target: optional(
-        ScalingTarget.annotate({ description: `The share of the engines' measured capacity with which the autoscaler plans. Default ${defaultTarget}.` })
+        ScalingTarget.annotate({ description: `Share of the engines' measured capacity that the autoscaler aims to use. Default ${defaultTarget}.` })
       )
     }).annotate({
       description:
-        "Limits between which the number of engines follows the load; equal limits fix it. Changing them starts no run. Excludes replicas, and so kubectl scale and HorizontalPodAutoscalers."
+        "Limits between which the number of engines follows the load; equal limits fix it. Changing them starts no run. Cannot be combined with replicas, so kubectl scale and HorizontalPodAutoscalers do not work."
     })
   ),
   serve: optional(

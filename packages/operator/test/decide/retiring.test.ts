@@ -85,7 +85,7 @@ describe("the engines of an earlier revision", () => {
     const { message, requeueAt, rule } = decide(earlier({ newer: 1, serving: [0, 1, 2] }), 0)
     assert.deepStrictEqual(
       [message, requeueAt, rule],
-      ["Serves with 3 engines until the serving revision has enough.", moveInterval, "activated.superseded.retiring"]
+      ["This earlier revision serves with 3 engines until the new revision has enough engines.", moveInterval, "activated.superseded.retiring"]
     )
   })
 

@@ -253,7 +253,7 @@ describe("a download", () => {
     [
       "that took too long says so",
       observeFetch(job([{ type: "Failed", status: "True", reason: "DeadlineExceeded" }]), []),
-      "download_failed: The download did not end within its time limit."
+      "download_failed: The download did not end within its time limit. Deploy again: files that arrived are kept. If the download is slow, ask the cluster administrator to raise OPERATOR_FETCH_SECONDS."
     ]
   ]
   for (const [promise, seen, expected] of cases) it(promise, () => assert.strictEqual(code(seen), expected))

@@ -21,7 +21,7 @@ describe("a model with two engines that moves to a new revision", () => {
         yield* stage.until(() => stage.mirrored()?.message === "Serves. 2 of 2 engines serve.")
         // The endpoint is in the database, and its pod does not exist.
         stage.change((row) => ({ ...row, newer, revision: row.revision === null ? null : { ...row.revision, status: "superseded" } }))
-        yield* stage.until(() => stage.mirrored()?.message === "Serves with 2 engines until the serving revision has enough.")
+        yield* stage.until(() => stage.mirrored()?.message === "This earlier revision serves with 2 engines until the new revision has enough engines.")
         assert.deepStrictEqual(published(), [first, second])
         stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, model: "acme/other" })
         while (published().join() !== first) yield* TestClock.adjust(moveInterval)

@@ -146,7 +146,7 @@ const endConditions: Record<EndOf, (sql: PgClient.PgClient) => Statement.Fragmen
   swept: (sql) => sql`r.state = 'completed' AND r.error_code = ${gatewayLost}`
 }
 
-const lateEndNote = "The gateway was disconnected from the database for longer than its lease and reported this end later."
+const lateEndNote = "The gateway lost its connection to the database for longer than its lease, and reported the result of this request later."
 
 /** The receipt of a late end replaces the receipt of the sweep. */
 const replaceReceipt = (sql: PgClient.PgClient, digests: ReturnType<typeof digestParts>) => sql`

@@ -99,7 +99,7 @@ export const countOtherPods = Effect.fnUntraced(function* <R>(
   yield* pods.pipe(
     Stream.runForEach((event) => Effect.andThen(takeEvent(event) ? Queue.offer(changes, undefined) : Effect.void, done)),
     Effect.tapError(({ message }) =>
-      Effect.andThen(Effect.logWarning(`the pods of other namespaces cannot be read, so that their GPUs are not counted: ${message}`), done)
+      Effect.andThen(Effect.logWarning(`the pods of other namespaces cannot be read, so their GPUs are not counted: ${message}`), done)
     ),
     Effect.retry(Schedule.spaced("1 minute")),
     Effect.ignore,
