@@ -39,7 +39,7 @@ const seconds: ReadonlyMap<string, number> = new Map([
   ["packages/gateway/test/long/largeAnswers.test.ts", 60],
   ["test/contract/model.test.ts", 55],
   ["test/faults/everyWrite.test.ts", 230],
-  ["test/faults/fleetFaults.test.ts", 200],
+  ["test/faults/fleetFaults.test.ts", 230],
   ["test/faults/realEngine.test.ts", 180],
   ["test/faults/outages.test.ts", 100],
   ["test/faults/schedules.test.ts", 100],

@@ -40,7 +40,7 @@ export const openFleet = Effect.gen(function* () {
         const watch = Effect.forever(
           Effect.andThen(
             Effect.tap(lane.enginesOf(run), (count) => Effect.sync(() => (fewest = Math.min(fewest, count)))),
-            Effect.sleep("50 millis")
+            Effect.sleep("100 millis")
           )
         )
         yield* Effect.raceFirst(effect, watch)

@@ -6,6 +6,7 @@ import { ask, requestIdOf, streamOf, wholeOf } from "../e2e/chat.ts"
 export interface FailedRequest {
   readonly stream: boolean
   readonly startedAt: number
+  readonly endedAt: number
   readonly cause: string
 }
 
@@ -24,8 +25,8 @@ export const askThroughout = Effect.fnUntraced(function* (caller: Caller, model:
         }))
         const exit = yield* Effect.exit(answered)
         if (Exit.isSuccess(exit)) answers.push(exit.value)
-        else failures.push({ stream, startedAt, cause: Cause.pretty(exit.cause).slice(0, 500) })
-        yield* Effect.sleep("150 millis")
+        else failures.push({ stream, startedAt, endedAt: Date.now(), cause: Cause.pretty(exit.cause).slice(0, 500) })
+        yield* Effect.sleep("300 millis")
       }
     })
   const clients = yield* Effect.forkScoped(Effect.all([client(false), client(true)], { concurrency: "unbounded" }))

@@ -1,10 +1,11 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { eventually } from "../e2e/eventually.ts"
-import type { FailedRequest } from "./askThroughout.ts"
+import { askThroughout, type FailedRequest } from "./askThroughout.ts"
 import { drawsOf } from "./Draw.ts"
 import { drainNode, podsOn, setCordoned } from "./drainNode.ts"
 import { type Fleet, openFleet } from "./Fleet.ts"
+import { openGateways } from "./twoGateways.ts"
 
 const seed = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
 /** An operator dies at every nth write of a step of scaling, once in each step; 1: at every write. */
@@ -138,3 +139,34 @@ it.live("a node with half of the engines loses power: only streams on these engi
     ({ startedAt, stream }) => stream && startedAt <= lostAt
   )
 })
+
+const Ended = Schema.Array(Schema.Struct({ code: Schema.NullOr(Schema.String) }))
+
+it.live("gateways are killed while a model is scaled: only their open requests fail, and the records say why", () =>
+  withFleet(({ fewestDuring, lane, model, scale }) =>
+    Effect.gen(function* () {
+      yield* scale(few)
+      const { caller, kill, kills } = yield* openGateways(lane, model)
+      const stop = yield* askThroughout(caller, model)
+      const draw = drawsOf(seed)
+      const lost: Array<string | null> = []
+      for (const replicas of [many, few]) {
+        const killed = Effect.tap(Effect.delay(kill, draw.between(0, 1_000)), (id) => Effect.sync(() => lost.push(id)))
+        const fewest = yield* fewestDuring(Effect.all([scale(replicas), killed], { concurrency: "unbounded" }))
+        assert.isAtLeast(fewest, few)
+      }
+      const ofLost = `SELECT error_code AS code FROM requests WHERE id IN ('${lost.join("', '")}') AND state <> 'running'`
+      const ended = yield* eventually("the streams end in the records", lane.select(Ended, ofLost), (rows) => rows.length === lost.length)
+      for (const { code } of ended) assert.strictEqual(code, "gateway_lost")
+      const { answers, failures } = yield* stop
+      const wasOpen = ({ endedAt, startedAt }: FailedRequest) => kills.some((at) => startedAt <= at && at <= endedAt)
+      assert.deepStrictEqual(
+        failures.filter((request) => !wasOpen(request)),
+        []
+      )
+      assert.isAbove(answers.length, 0)
+      yield* Effect.logInfo(`${kills.length} gateways killed; ${answers.length} answers, ${failures.length} failures`)
+      return few
+    }).pipe(Effect.scoped)
+  )
+)
