@@ -16,13 +16,29 @@ const statusOf = (pod: Pod, container: string) => {
 /** The ID of a running container, without the name of the runtime. */
 const idOf = (pod: Pod, container: string): string => (statusOf(pod, container).containerID ?? "").replace(/^[a-z]+:\/\//u, "")
 
-/** Sends a signal to all processes of a container. */
-export const signalContainer = (pod: Pod, container: string, signal: NodeJS.Signals): void => {
+const processesOf = (pod: Pod, container: string): ReadonlyArray<number> => {
   const groups = groupsOfContainer(idOf(pod, container))
   const pids = new Set(groups.flatMap((group) => readFileSync(join(group, "cgroup.procs"), "utf8").split("\n").filter(Boolean).map(Number)))
   if (pids.size === 0) throw new Error(`${pod.metadata.name} has no process in its container ${container}`)
-  for (const pid of pids) process.kill(pid, signal)
+  return [...pids]
 }
+
+/** Sends a signal to all processes of a container. */
+export const signalContainer = (pod: Pod, container: string, signal: NodeJS.Signals): void => {
+  for (const pid of processesOf(pod, container)) process.kill(pid, signal)
+}
+
+/**
+ * What the kernel gives a container if the node has too little: its weight for processor time (1024 for a core with
+ * version 1 of control groups), and how early its processes are killed for memory (1000: before all others).
+ */
+export const prioritiesOf = (pod: Pod, container: string) => ({
+  cpuWeights: groupsOfContainer(idOf(pod, container))
+    .flatMap((group) => ["cpu.shares", "cpu.weight"].map((file) => join(group, file)))
+    .filter((path) => existsSync(path))
+    .map((path) => Number(readFileSync(path, "utf8"))),
+  killedFirst: processesOf(pod, container).map((pid) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8")))
+})
 
 /** Usage and limit of a control group's memory, with version 1 and 2. */
 const memoryFiles = [

@@ -9,7 +9,7 @@ import { eventually } from "../e2e/eventually.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { serving, source } from "../e2e/Served.ts"
 import { namespace } from "./clusterObjects.ts"
-import { exceedMemory, signalContainer } from "./containerFaults.ts"
+import { exceedMemory, prioritiesOf, signalContainer } from "./containerFaults.ts"
 import { putSpoolOnClaim, spoolFiles, spoolWords } from "./gatewaySpool.ts"
 import { keepTrying } from "./keepTrying.ts"
 import { longStreamTokens, openLongStream } from "./longStream.ts"
@@ -79,6 +79,17 @@ layer(ServedRelease.layer, { timeout: 25 * 60_000, excludeTestServices: true })(
       )
       const pods = yield* podsOf(release, "app.kubernetes.io/component in (server, gateway)")
       assert.deepStrictEqual([...new Set(pods.map(({ spec }) => spec?.nodeName))].sort(), ["node-0", "node-1"])
+    })
+  )
+
+  it.effect("the kernel gives an engine processor time and memory, although its host class sets neither", () =>
+    Effect.gen(function* () {
+      const { engine } = yield* placeOfEngine(yield* ServedRelease)
+      const { cpuWeights, killedFirst } = prioritiesOf(engine, "engine")
+      assert.isNotEmpty(cpuWeights)
+      // Without a request it would have the least weight, 2 or 1, and be killed first.
+      for (const weight of cpuWeights) assert.isAtLeast(weight, 10)
+      for (const score of killedFirst) assert.isBelow(score, 1_000)
     })
   )
 
