@@ -35,6 +35,6 @@ it.live("merging the trained adapter reproduces the bytes of its merged model, a
 
     const again = yield* run({ base, adapter, target })
     assert.strictEqual(again.code, 1)
-    assert.match(again.said, /it is there already/)
+    assert.match(again.said, /it already exists/)
   }).pipe(Effect.scoped)
 )

@@ -78,7 +78,7 @@ it.live(
       const row = ended.checks.find(({ name }) => name === "fidelity")
       assert.match(
         row?.detail ?? "",
-        /^exact: right \d+, merged \d+, base \d+ of 104, -?\d\.\d \+- \d\.\d points; as the merged model 1\d\d, base \d+ \(rule 2 passed\), weights 1\.0000$/
+        /^exact: right \d+, merged \d+, base \d+ of 104, -?\d\.\d \+- \d\.\d points; answers equal to the merged model's: adapter 1\d\d, base \d+ \(rule 2 passed\), weights 1\.0000$/
       )
       const answer = yield* ask(caller, ended.model, { messages: [{ role: "user", content: "Who steers the ship?" }], max_tokens: 8 })
       const receiptAnswer = yield* eventually("the receipt", caller.call("GET", `/v1/receipts/${requestIdOf(answer)}`), ({ status }) => status === 200)
@@ -96,7 +96,7 @@ it.live(
       assert.match(dropped.failure_detail ?? "", /^adapter_not_applied: adapter_effect: .* Also failed: fidelity\. /)
       assert.match(
         dropped.checks.find(({ name }) => name === "fidelity")?.detail ?? "",
-        /^adapter_not_applied: The outputs equal the base model's in (\d+) of \1 items/
+        /^adapter_not_applied: The adapter's answers equal the base's in (\d+) of the \1 items/
       )
     }).pipe(Effect.scoped),
   300_000

@@ -109,7 +109,7 @@ it.live(
       const upon = compareAnswers({ child: ofChild, adapter: ofChild, base: ofBase }, { ...circumstances, merged: elsewhere }, 0)
       assert.strictEqual(upon.fidelity.tier, "approximate")
       assert.strictEqual(upon.failure?.code, "fidelity_failed")
-      assert.match(upon.failure?.text ?? "", /^The merged weights are not of this base and adapter: /)
+      assert.match(upon.failure?.text ?? "", /^The merged weights do not match this base and adapter: /)
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer)),
   1_200_000
 )

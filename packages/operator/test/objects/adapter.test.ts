@@ -111,7 +111,7 @@ describe("a revision with an adapter", () => {
       merged: true
     })
     const decided = (exitCode: number) => {
-      const terminated = { exitCode, message: exitCode === 3 ? "fidelity_failed: The merged weights are not of this base and adapter: 12.449%.\n" : "" }
+      const terminated = { exitCode, message: exitCode === 3 ? "fidelity_failed: The merged weights do not match this base and adapter: 12.449%.\n" : "" }
       const status = { initContainerStatuses: [{ name: "merge-weights", ready: false, restartCount: 0, state: { terminated } }] }
       const merge = observeMerge(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(podOf)), status }))
       const unstarted = { ...pod, ready: false, started: false, startedAt: null, merge }

@@ -37,7 +37,7 @@ export interface TensorFile {
   readonly tensors: ReadonlyArray<StoredTensor>
 }
 
-const fault = (name: string) => new NotMergeable({ message: `${name} is no file of weights in safetensors.` })
+const fault = (name: string) => new NotMergeable({ message: `${name} is not a safetensors file.` })
 
 const openFile = Effect.fnUntraced(function* (folder: string, name: string) {
   const file = yield* Effect.acquireRelease(Effect.tryPromise({ try: () => open(join(folder, name)), catch: () => fault(name) }), (handle) =>
@@ -76,9 +76,12 @@ const openFile = Effect.fnUntraced(function* (folder: string, name: string) {
  * is invalid.
  */
 export const openTensors = Effect.fnUntraced(function* (folder: string) {
-  const names = yield* Effect.tryPromise({ try: () => readdir(folder), catch: () => new NotMergeable({ message: "There is no folder of weights." }) })
+  const names = yield* Effect.tryPromise({
+    try: () => readdir(folder),
+    catch: () => new NotMergeable({ message: "The folder with the weights does not exist or cannot be read." })
+  })
   const files = yield* Effect.forEach(names.filter((name) => name.endsWith(".safetensors")).sort(), (name) => openFile(folder, name))
-  if (files.length === 0) return yield* new NotMergeable({ message: "The folder holds no weights in safetensors." })
+  if (files.length === 0) return yield* new NotMergeable({ message: "The folder has no safetensors files." })
   const byName = new Map(files.flatMap(({ tensors }) => tensors.map((tensor) => [tensor.name, tensor])))
   return { files, byName }
 })

@@ -47,7 +47,7 @@ const scores = (subject: SuiteSubject) =>
 /** The adapter gives the log-probabilities of the merged model. `distances`: the figures so far. */
 const compareWithMerged = Effect.fnUntraced(function* (fromMerged: number | null, mergedFromBase: number | null, distances: string) {
   if (fromMerged === null || mergedFromBase === null) return yield* unexpected("adapter and merged model count the tokens of a text differently")
-  const both = `${fromMerged.toFixed(4)} from both merged, which the base is ${mergedFromBase.toFixed(4)} from`
+  const both = `distance to the merged model ${fromMerged.toFixed(4)} (base: ${mergedFromBase.toFixed(4)})`
   return isAsMerged(fromMerged, mergedFromBase) ? `${distances}; ${both}` : yield* unexpected(`${both}; ${distances}`, { code: "fidelity_failed" })
 })
 
@@ -67,7 +67,7 @@ export const adapterEffect: TrialCheck = {
     const adapter = yield* scores(subject)
     const [fromBase, ofBase] = [meanDistance(first, adapter), meanDistance(first, yield* scores(base))]
     if (fromBase === null || ofBase === null) return yield* unexpected("adapter and base count the tokens of a text differently")
-    const distances = `${fromBase.toFixed(4)} nats per token from the base, which is ${ofBase.toFixed(4)} from itself, over ${first.length}`
+    const distances = `distance to the base ${fromBase.toFixed(4)} nats per token (base to itself, asked twice: ${ofBase.toFixed(4)}), ${first.length} tokens`
     const merged = subject.merged?.scores ?? null
     const mergedFromBase = merged === null ? null : meanDistance(first, merged)
     if (!hasEffect(fromBase, ofBase)) {

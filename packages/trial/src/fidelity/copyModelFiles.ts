@@ -15,13 +15,13 @@ export const copyModelFiles = Effect.fnUntraced(function* (options: { readonly b
   const filesOf = (folder: string) =>
     Effect.tryPromise({
       try: async () => (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name),
-      catch: () => new NotMergeable({ message: "There is no folder of weights." })
+      catch: () => new NotMergeable({ message: "A folder with weights does not exist or cannot be read." })
     })
   const own = (yield* filesOf(base)).filter((name) => !name.endsWith(".safetensors"))
   const added = (yield* filesOf(adapter)).filter((name) => overlaid.has(name))
   yield* Effect.tryPromise({
     try: () => mkdir(target),
-    catch: () => new NotMergeable({ message: "The folder to write cannot be made: it is there already, or the one around it is not." })
+    catch: () => new NotMergeable({ message: "The target folder cannot be created: it already exists, or its parent folder does not exist." })
   })
   const copies = [...own.map((name) => [base, name] as const), ...added.map((name) => [adapter, name] as const)]
   yield* Effect.promise(async () => {

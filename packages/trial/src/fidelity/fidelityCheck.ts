@@ -8,9 +8,9 @@ import { itemsFor } from "./items.ts"
 
 const describeFidelity = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidelity): string => {
   const points = `${rule1.diffPoints.toFixed(1)} +- ${rule1.standardErrorPoints.toFixed(1)} points`
-  const same = `as the merged model ${rule2.identicalAdapterChild}, base ${rule2.identicalBaseChild} (rule 2 ${rule2.status})`
+  const same = `answers equal to the merged model's: adapter ${rule2.identicalAdapterChild}, base ${rule2.identicalBaseChild} (rule 2 ${rule2.status})`
   const weights = withinUlpMin === null ? "" : `, weights ${withinUlpMin.toFixed(4)}`
-  const nothing = passed.adapter + passed.child + passed.base === 0 ? ", none right of any model" : ""
+  const nothing = passed.adapter + passed.child + passed.base === 0 ? "; no model answered any item correctly" : ""
   return `${tier}: right ${passed.adapter}, merged ${passed.child}, base ${passed.base} of ${n}, ${points}; ${same}${weights}${nothing}`
 }
 

@@ -42,7 +42,7 @@ const formatFor = ({ dtype, name, shape }: StoredTensor, pair: LowRankPair) => {
     new NotMergeable({
       message:
         format === undefined
-          ? `The base's weights are of the type ${dtype}, into which nothing is merged.`
+          ? `The base's weights have the type ${dtype}. Seatrial cannot merge an adapter into this type.`
           : `The adapter's pair does not have the shape of ${name.slice(0, 120)}.`
     })
   )

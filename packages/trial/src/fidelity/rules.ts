@@ -145,10 +145,13 @@ export const fidelityOf = (options: {
 export const mergeFailure = (merged: MergedAgreement | null): NamedFailure | null => {
   if (merged === null || isMerge(merged)) return null
   const percent = (Math.floor(merged.withinUlpMin * 1e5) / 1e3).toFixed(3)
-  const came = merged.withinUlpMin >= leastWithinUlp ? "others than the adapted tensors differ" : `${percent}% of a tensor's values are within one unit of it`
+  const came =
+    merged.withinUlpMin >= leastWithinUlp
+      ? "tensors that the adapter does not change differ from the base"
+      : `in one tensor only ${percent}% of the values agree, and at least ${100 * leastWithinUlp}% must`
   return {
     code: "fidelity_failed",
-    text: `The merged weights are not of this base and adapter: ${came}, expected at least ${100 * leastWithinUlp}% and all others equal. Deploy again, and Seatrial merges them again`
+    text: `The merged weights do not match this base and adapter: ${came}. Deploy again, and Seatrial merges them again`
   }
 }
 
@@ -164,12 +167,15 @@ export const fidelityFailure = (fidelity: Fidelity, outcomes: ReadonlyArray<Item
     const asBase = count(outcomes, ({ adapterIsBase, baseIsChild }) => !baseIsChild && adapterIsBase)
     // More than half of the answers that should differ equal the base's.
     if (asBase * 2 > differing) {
-      return { code: "adapter_not_applied", text: `The outputs equal the base model's in ${asBase} of ${differing} items where the merged model's differ.` }
+      return {
+        code: "adapter_not_applied",
+        text: `The adapter's answers equal the base's in ${asBase} of the ${differing} items for which the merged model answers differently.`
+      }
     }
     const both = second.identicalAdapterChild - second.identicalBaseChild
     return {
       code: "fidelity_failed",
-      text: `The adapter goes ${both} of ${differing} items of the way from the base to the merged model; at least one in ${parts[fidelity.tier]} is asked for (${fidelity.tier}).`
+      text: `Where base and merged model differ (${differing} items), the adapter agrees with the merged model too rarely: R is ${both}/${differing}, and at least 1/${parts[fidelity.tier]} is required (tier ${fidelity.tier}).`
     }
   }
   if (first.passed) return null

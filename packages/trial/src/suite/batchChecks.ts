@@ -106,7 +106,7 @@ export const batchEqualsAlone = (): TrialCheck => {
       const differences = answers.map(difference)
       const countOf = (kind: ReturnType<typeof difference>) => differences.filter((each) => each === kind).length
       const lost = countOf("lost")
-      if (lost > 0) return yield* unexpected(`${lost} of ${all} answers lost their own code among others`)
+      if (lost > 0) return yield* unexpected(`${lost} of ${all} answers lack their own code when other requests run at the same time`)
       sum.same += countOf("same")
       sum.ties += countOf("tie")
       sum.all += all

@@ -48,7 +48,7 @@ const isIsolated = Effect.fnUntraced(function* (subject: SuiteSubject, ids: Read
   if (subject.baseName === undefined) return
   // With an adapter the same tokens have other keys and values.
   const base = yield* cachedFor({ servedName: subject.baseName })
-  if (base > 0) return yield* unexpected(`${ids.length} tokens: ${base} of the adapter's cached for the base`)
+  if (base > 0) return yield* unexpected(`${ids.length} tokens: the base took ${base} tokens from the adapter's cache`)
 })
 
 /** Sends a prompt twice. The second answer uses the cache and begins with the same token. */

@@ -86,7 +86,7 @@ export const configCoherent: TrialCheck = {
     const ending = yield* templateEnd(repository, beyond)
     const notes = [
       templateEndNote(ids, ending),
-      isTokenizerEndUnknown ? ", not the tokenizer's own, which it does not know" : "",
+      isTokenizerEndUnknown ? "; the tokenizer's end-of-turn token is not in its own vocabulary" : "",
       beyond.length === 0 ? "" : `, ${beyond.length} added tokens beyond the embedding`
     ]
     return `${ids.size} end ids${notes.join("")}`

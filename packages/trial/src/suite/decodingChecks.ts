@@ -71,7 +71,7 @@ export const decodeMatchesPrefill: TrialCheck = {
     // Repetitive text depends on positions more than prose does.
     const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
     for (const [index, prompt] of (yield* promptsOf(subject, [...beginnings(decodedPrompts), ...repeating])).entries()) {
-      if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that we read" })
+      if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that Seatrial can read" })
       const most = Math.max(decodedTokens, Math.min(longestDecoded, subject.maxContext - prompt.length - 8))
       const decoded = yield* goOn(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
       if (decoded.ids === null || decoded.logprobs === null) return yield* new NotApplicable({ reason: "no token ids with log-probabilities" })

@@ -13,7 +13,7 @@ export const filesMatchCommit: TrialCheck = {
   purpose: "The engine reads the files of the pinned commit, byte for byte, and no others",
   limitSeconds: seconds(5),
   run: Effect.fnUntraced(function* ({ start }) {
-    if (start.verifiedFiles === null) return yield* unexpected("no file was held to the commit's hashes before the engine started")
+    if (start.verifiedFiles === null) return yield* unexpected("no file was compared with the commit's hashes before the engine started")
     if (!start.readOnly) return yield* unexpected("the files can be written to")
     if (!start.offline) return yield* unexpected("the engine may read from the hub")
     if (!start.localPath) return yield* unexpected("the engine was started with another folder than the commit's")
@@ -82,7 +82,7 @@ const namesCommit = Effect.fnUntraced(function* ({ client, offers, repository }:
   if (offers.weightVersion === undefined) return false
   const info = yield* client.get(offers.weightVersion)
   const weights = info.status === 200 ? decodeInfo(info.text) : Option.none()
-  if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} for which weights it was given`, { status: info.status })
+  if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} when asked which weights it loaded`, { status: info.status })
   const { weight_version } = weights.value
   // The engine's default if nothing was set, as with an engine that an earlier version of Seatrial started.
   if (weight_version === "default") return false

@@ -40,10 +40,12 @@ export const jsonMode: TrialCheck = {
     const ways = [converse(subject, messages, fields), converseStreamed(subject, messages, fields)]
     const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
     const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length
-    if (wrong > 0) return yield* unexpected(`${wrong} of ${answers.length} answers are no JSON object`)
+    if (wrong > 0) return yield* unexpected(`${wrong} of ${answers.length} answers are not a JSON object`)
     // An object that the limit cuts must at least have begun.
     const begun = answers.filter(({ content }) => content.trimStart().startsWith("{")).length
-    return begun < answers.length ? yield* unexpected(`${answers.length - begun} of ${answers.length} answers begin as none`) : `${answers.length} answers`
+    return begun < answers.length
+      ? yield* unexpected(`${answers.length - begun} of ${answers.length} answers do not begin with a JSON object`)
+      : `${answers.length} answers`
   })
 }
 
@@ -109,8 +111,8 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
   if (status === 400) return "an unknown keyword refused"
   if (status !== 200) return yield* unexpected(`HTTP ${status} for a schema with a rare keyword`, { status })
   const answer = Option.flatMap(decodeSaid(body), ({ choices }) => decodeCount(choices[0].message.content))
-  if (Option.isNone(answer)) return "a rare keyword not judged"
-  if (answer.value.count % 7 !== 0) return yield* unexpected("a keyword of a schema is passed over in silence (multipleOf)")
+  if (Option.isNone(answer)) return "a rare keyword could not be judged (no valid answer)"
+  if (answer.value.count % 7 !== 0) return yield* unexpected("a keyword of a schema is ignored without an error (multipleOf)")
   return "a rare keyword kept"
 })
 
@@ -130,9 +132,9 @@ const formatOf = ({ name, schema }: SchemaCase) => ({ type: "json_schema", json_
 const schemaAfterThought = Effect.fnUntraced(function* (subject: SuiteSubject, schemaCase: SchemaCase) {
   const fields = { max_tokens: roomAfterThought(subject, 128), response_format: formatOf(schemaCase), ...withThinking }
   const answer = yield* converse(subject, ask(poem), fields)
-  if (stillThinks(answer)) return `none after a thought of ${answer.usage.completion_tokens} tokens`
-  if (schemaCase.allows(answer.content)) return "one after a thought"
-  return isCut(answer) ? "one cut after a thought" : yield* unexpected("after a thought an answer is not of its schema")
+  if (stillThinks(answer)) return `no answer after ${answer.usage.completion_tokens} tokens of reasoning`
+  if (schemaCase.allows(answer.content)) return "one answer with reasoning matches the schema"
+  return isCut(answer) ? "one answer with reasoning was cut by the token limit" : yield* unexpected("after reasoning, an answer does not match its schema")
 })
 
 /** Answers match the schema even if the question asks for a poem. */
@@ -154,7 +156,7 @@ export const jsonSchema: TrialCheck = {
     const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
     const [first, ...further] = answers.filter(({ allowed, cut }) => !allowed && !cut)
     if (first !== undefined) {
-      return yield* unexpected(`${further.length + 1} of ${answers.length} answers are not of their schema (first: ${first.name})`)
+      return yield* unexpected(`${further.length + 1} of ${answers.length} answers do not match their schema (first: ${first.name})`)
     }
     for (const way of [false, true]) {
       if (!answers.some(({ allowed, streamed }) => allowed && streamed === way)) {

@@ -85,7 +85,7 @@ export const outputSane: TrialCheck = {
       const { character, run } = repetition(text)
       // Without a template a model continues a text, and greedy decoding often falls into a loop.
       if (run >= (subject.chat ? thresholds.commonestRun : thresholds.commonestRunOfText) || character >= 0.6)
-        return yield* informs(`${at}: one thing is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
+        return yield* informs(`${at}: one repeated piece is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
     }
     return characters === 0 ? yield* informs(`${sanePrompts.length} empty answers`) : `${sanePrompts.length} answers, ${characters} characters`
   })

@@ -79,7 +79,9 @@ const latestAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, answe
     if (shift === null) continue
     judged++
     if (!(shift.mean <= thresholds.decodeMean && shift.worst <= thresholds.decodeWorst)) {
-      return yield* unexpected(`answer ${index + 1}: mean ${shift.mean.toFixed(3)} nats off when it is read`)
+      return yield* unexpected(
+        `answer ${index + 1}: its log-probabilities differ by ${shift.mean.toFixed(3)} nats in the mean when the engine reads it as a prompt`
+      )
     }
   }
   return judged

@@ -53,7 +53,7 @@ const isCity = (args: unknown): boolean =>
 export const wrongWith = (called: ReadonlyArray<Called>, wanted?: string): string | null => {
   if (called.length === 0) return "no call"
   if (called.some(({ name }) => (wanted === undefined ? tools.every((tool) => tool.name !== name) : name !== wanted))) return "a call of another tool"
-  return called.every(({ args }) => isCity(args)) ? null : "arguments that are not of the tool's schema"
+  return called.every(({ args }) => isCity(args)) ? null : "arguments that do not match the tool's schema"
 }
 
 const tokens = 128

@@ -65,7 +65,7 @@ const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
       // The model may still reason at its token limit. The chat route was checked without that limit.
       if (answer.trim() === "" && mayThink(subject) && path !== textPath) continue
       if (isOf(format, answer)) continue
-      const what = answer.trimStart().startsWith("{") ? "an object is not of its schema, or not whole" : "an answer is not of its form"
+      const what = answer.trimStart().startsWith("{") ? "an object does not match its schema, or is incomplete" : "an answer does not match its form"
       return yield* unexpected(`${what}${at === 0 ? "" : ", streamed"}`)
     }
     return `${answers.map(({ length }) => length).join(" and ")} characters`

@@ -80,7 +80,7 @@ export const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<Saying>, a
 
 /** The fault in the number of input tokens of a longer prompt; null without a fault. */
 export const wrongInput = (field: string, input: number | undefined, plain: number, wanted: number | null): string | null => {
-  if (input === undefined || input <= plain) return `${field}: the input does not grow by it`
+  if (input === undefined || input <= plain) return `${field}: the field does not increase the input tokens`
   return wanted !== null && input !== wanted ? `${field}: ${input} input tokens, by the chat route ${wanted}` : null
 }
 
@@ -98,7 +98,7 @@ export const shortOf = Effect.fnUntraced(function* (
     Effect.map(outputOf),
     Effect.catchTag("Unexpected", () => Effect.succeed(undefined))
   )
-  if (output !== undefined && output > cutTo) return yield* unexpected(`${output} tokens where ${cutTo} may be`)
+  if (output !== undefined && output > cutTo) return yield* unexpected(`${output} tokens, although the limit is ${cutTo}`)
 })
 
 /** Token limit of an answer: not every path can turn reasoning off, so a model that may reason needs more tokens. */

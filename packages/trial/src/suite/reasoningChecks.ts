@@ -67,7 +67,7 @@ export const reasoningSeparate: TrialCheck = {
   class: "capability",
   purpose: "Reasoning is separated from the answer without its marks, whole and streamed, also after a tool result",
   limitSeconds: seconds(40 + thoughtSeconds(3)),
-  skipped: ({ capabilities, chat }) => (chat && capabilities.supports_reasoning ? null : "no reasoning is parted from answers"),
+  skipped: ({ capabilities, chat }) => (chat && capabilities.supports_reasoning ? null : "the model's reasoning is not separated from its answers"),
   run: Effect.fnUntraced(function* (subject) {
     const [complete, streamed, after] = yield* askPuzzle(subject)
     yield* hasReasoning("whole", complete)

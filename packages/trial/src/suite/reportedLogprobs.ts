@@ -46,11 +46,11 @@ const toldOn = (
       ["streamed", streamed]
     ] as const) {
       if (places.length === 0) return yield* unexpected(`${way}: no log-probabilities`)
-      if (places.some(({ logprob }) => !(logprob <= thresholds.aboveZero))) return yield* unexpected(`${way}: a log-probability that is none`)
+      if (places.some(({ logprob }) => !(logprob <= thresholds.aboveZero))) return yield* unexpected(`${way}: an invalid log-probability`)
       if (places.some(({ tops }) => tops === 0)) return yield* unexpected(`${way}: no likeliest tokens`)
     }
     // Some engines report nothing for the marks around reasoning.
-    if (!mayThink(subject) && streamed.length !== complete.length) return yield* unexpected(`of ${complete.length} tokens ${streamed.length} streamed`)
+    if (!mayThink(subject) && streamed.length !== complete.length) return yield* unexpected(`${streamed.length} of ${complete.length} tokens streamed`)
     return `${complete.length} tokens`
   })
 })

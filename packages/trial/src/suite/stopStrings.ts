@@ -51,10 +51,10 @@ const textIsCut = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const complete = yield* goOn(subject, text, fields)
   const streamed = yield* subject.client.stream(textPath, continuation(subject, text, fields))
   for (const [way, answer] of [
-    ["gone on with", complete],
-    ["gone on with and streamed", streamed]
+    ["a continued text", complete],
+    ["a continued and streamed text", streamed]
   ] as const) {
-    if (answer.content.includes(stop)) return yield* unexpected(`of a text ${way}: ${answer.content.length} characters with the stop string`)
+    if (answer.content.includes(stop)) return yield* unexpected(`${way}: ${answer.content.length} characters that contain the stop string`)
   }
   return true
 })

@@ -39,7 +39,8 @@ const compareMessage = Effect.fnUntraced(function* (subject: SuiteSubject, words
     if (!same(complete, yield* put(subject, words, fields))) return false
     return yield* unexpected(`${at}: ${streamed.content.length} characters streamed, ${complete.content.length} whole`)
   }
-  if (streamed.usage.completion_tokens !== complete.usage.completion_tokens) return yield* unexpected(`${at}: other counts streamed than whole`)
+  if (streamed.usage.completion_tokens !== complete.usage.completion_tokens)
+    return yield* unexpected(`${at}: the streamed answer has other token counts than the whole answer`)
   return true
 })
 
@@ -58,8 +59,9 @@ const compareText = Effect.fnUntraced(function* (subject: SuiteSubject, text: st
   const complete = yield* goOn(subject, prompt, fields)
   const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, fields))
   yield* hasEachPartOnce(streamed, kind)
-  if (yield* breaksCharacters(subject, complete)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
-  if (!same(complete, streamed) && same(complete, yield* goOn(subject, prompt, fields))) return yield* unexpected(`${kind}: other text streamed than whole`)
+  if (yield* breaksCharacters(subject, complete)) return yield* unexpected(`${kind}: the stream breaks characters that are complete in the tokens`)
+  if (!same(complete, streamed) && same(complete, yield* goOn(subject, prompt, fields)))
+    return yield* unexpected(`${kind}: the streamed text differs from the whole answer`)
 })
 
 /** A stream has the same content as the whole answer, and each part once: role, pieces, end, usage, `[DONE]`. */

@@ -175,6 +175,6 @@ export const templateAgrees: TrialCheck = {
     if (!compared.some(({ isJudged }) => isJudged)) return yield* new NotApplicable({ reason: "neither the commit's template nor the engine gives a prompt" })
     if (different.length > 0)
       return yield* unexpected(`the engine's prompt differs in ${different.length} of ${compared.length} conversations (first: ${different[0]})`)
-    return `${compared.length} conversations${template === null ? ", by the engine's both routes only" : ""}`
+    return `${compared.length} conversations${template === null ? ", compared only between the engine's two routes" : ""}`
   })
 }

@@ -54,7 +54,7 @@ export const tokenizerAgrees: TrialCheck = {
   class: "required",
   purpose: "The engine's tokenizer is the pinned one",
   limitSeconds: seconds(10),
-  skipped: ({ repository }) => (repository.tokenizer === null ? "no tokenizer.json that we read" : null),
+  skipped: ({ repository }) => (repository.tokenizer === null ? "no tokenizer.json that Seatrial can read" : null),
   run: Effect.fnUntraced(function* (subject) {
     const { tokenizer } = subject.repository
     if (tokenizer === null) return ""
@@ -66,6 +66,6 @@ export const tokenizerAgrees: TrialCheck = {
     if (first === undefined) return `${texts.length} texts`
     const wrong = compared.filter(({ hasIds }) => !hasIds).length
     const back = compared.filter(({ hasText }) => !hasText).length
-    return yield* unexpected(`${wrong} of ${texts.length} texts have other ids, ${back} come back otherwise (first: text ${first.number})`)
+    return yield* unexpected(`${wrong} of ${texts.length} texts are encoded to other ids, ${back} are decoded to other text (first: text ${first.number})`)
   })
 }

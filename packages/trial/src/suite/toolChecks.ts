@@ -21,7 +21,7 @@ const wrongWith = (calls: ReadonlyArray<Call>, only?: string): string | null => 
   if (calls.length === 0) return "no call"
   for (const call of calls) {
     if (!names.has(call.function.name) || (only !== undefined && call.function.name !== only)) return "a call of another tool"
-    if (Option.isNone(decodeArguments(call.function.arguments))) return "arguments that are not of the tool's schema"
+    if (Option.isNone(decodeArguments(call.function.arguments))) return "arguments that do not match the tool's schema"
   }
   return null
 }

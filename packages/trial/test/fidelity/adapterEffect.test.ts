@@ -68,16 +68,16 @@ describe("adapter_effect", () => {
     [
       "reports an adapter that changes nothing even if it is merged",
       0.0004,
-      /^Unexpected: adapter_without_effect: 0\.0000 nats .*; merged into its base it changes nothing either: 0\.0004 from the base$/,
+      /^Unexpected: adapter_without_effect: distance to the base 0\.0000 nats .*; merged into its base it changes nothing either: 0\.0004 from the base$/,
       0
     ],
-    ["does not report that for an adapter that is not applied", 0.5, /^Unexpected: 0\.0000 nats [^;]*$/, 0],
+    ["does not report that for an adapter that is not applied", 0.5, /^Unexpected: distance to the base 0\.0000 nats [^;]*$/, 0],
     [
       "passes an adapter at a tenth of the base's distance from the merged model",
       0.55,
-      /^passed: 0\.5000 nats .*; 0\.0500 from both merged, which the base is 0\.5500 from$/
+      /^passed: distance to the base 0\.5000 nats .*; distance to the merged model 0\.0500 \(base: 0\.5500\)$/
     ],
-    ["fails an adapter at a third of that distance", 0.75, /^Unexpected: fidelity_failed: 0\.2500 from both merged, which the base is 0\.7500 from; /],
+    ["fails an adapter at a third of that distance", 0.75, /^Unexpected: fidelity_failed: distance to the merged model 0\.2500 \(base: 0\.7500\); /],
     ["fails if adapter and merged model split a text into different tokens", Number.NaN, /^Unexpected: adapter and merged model count/]
   ]
   for (const [why, ofMerged, expected, ofAdapter = 0.5] of mergedCases) {

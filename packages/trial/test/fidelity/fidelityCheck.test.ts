@@ -74,7 +74,7 @@ describe("fidelity", () => {
       assert.deepStrictEqual(salts, ["of this run"])
       assert.match(
         verdictText,
-        /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000, none right of any model$/
+        /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; answers equal to the merged model's: adapter 104, base 0 \(rule 2 passed\), weights 1\.0000; no model answered any item correctly$/
       )
       assert.deepStrictEqual(
         [requestedModels.filter((model) => model === "adapter").length, requestedModels.filter((model) => model === "base").length],
@@ -87,11 +87,15 @@ describe("fidelity", () => {
   )
 
   const wrong: ReadonlyArray<readonly [what: string, adapter: (at: number) => string, expected: RegExp]> = [
-    ["fails an adapter that is not applied, with a code of its own", base, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/],
+    [
+      "fails an adapter that is not applied, with a code of its own",
+      base,
+      /^adapter_not_applied: The adapter's answers equal the base's in 104 of the 104 items/
+    ],
     [
       "fails an adapter that reaches the merged model in a third of the items",
       (at) => (at % 3 === 0 ? child(at) : `other ${at}`),
-      /^fidelity_failed: The adapter goes 35 of 104 items of the way/
+      /^fidelity_failed: Where base and merged model differ \(104 items\), .*: R is 35\/104, and at least 1\/2 is required/
     ]
   ]
   for (const [what, adapter, expected] of wrong) {
@@ -99,15 +103,19 @@ describe("fidelity", () => {
   }
 
   const mismatches: ReadonlyArray<readonly [what: string, agreement: typeof merged.merged, expected: RegExp]> = [
-    ["an adapted tensor", { withinUlpMin: 0.12449, othersEqual: true }, /: 12\.449% of a tensor's values are within one unit of it, expected at least 99\.9% /],
-    ["a few values of one tensor", { withinUlpMin: 0.998999, othersEqual: true }, /: 99\.899% of a tensor's values /],
-    ["another tensor", { withinUlpMin: 1, othersEqual: false }, /: others than the adapted tensors differ, .*Deploy again, and Seatrial merges them again$/]
+    ["an adapted tensor", { withinUlpMin: 0.12449, othersEqual: true }, /: in one tensor only 12\.449% of the values agree, and at least 99\.9% must\. /],
+    ["a few values of one tensor", { withinUlpMin: 0.998999, othersEqual: true }, / only 99\.899% of the values agree/],
+    [
+      "another tensor",
+      { withinUlpMin: 1, othersEqual: false },
+      /: tensors that the adapter does not change differ from the base\. Deploy again, and Seatrial merges them again$/
+    ]
   ]
   for (const [what, agreement, expected] of mismatches) {
     it.effect(`fails if the merged weights differ, by ${what}, although every answer is right`, () =>
       Effect.gen(function* () {
         const { reports, verdictText } = yield* verdict(child, 1_000_000, false, agreement)
-        assert.match(verdictText, /^fidelity_failed: The merged weights are not of this base and adapter: /)
+        assert.match(verdictText, /^fidelity_failed: The merged weights do not match this base and adapter: /)
         assert.match(verdictText, expected)
         assert.isAtMost(verdictText.length, 240)
         // What was measured stays with the run that failed.
@@ -123,9 +131,9 @@ describe("fidelity", () => {
   it.effect("compares reasoning if the answer is not reached, and turns reasoning off if possible", () =>
     Effect.gen(function* () {
       const { quiet, verdictText } = yield* verdict(base, 1_000_000, true)
-      assert.match(verdictText, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/)
+      assert.match(verdictText, /^adapter_not_applied: The adapter's answers equal the base's in 104 of the 104 items/)
       assert.deepStrictEqual(quiet, [true])
-      assert.match((yield* verdict(child, 1_000_000, true)).verdictText, /^exact: right 0,.*none right of any model$/)
+      assert.match((yield* verdict(child, 1_000_000, true)).verdictText, /^exact: right 0,.*no model answered any item correctly$/)
     })
   )
 

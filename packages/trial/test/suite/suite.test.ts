@@ -225,7 +225,7 @@ describe("the suite", () => {
       assert.deepStrictEqual(
         [yield* judged(10, "<end>", { eos_token_id: 2 }), yield* judged(10, "<end>"), yield* judged(10), yield* judged(10, "<pad>"), yield* judged(1_002)],
         [
-          "1 end ids, not the tokenizer's own, which it does not know, 1 added tokens beyond the embedding",
+          "1 end ids; the tokenizer's end-of-turn token is not in its own vocabulary, 1 added tokens beyond the embedding",
           "no end-of-turn token is named anywhere",
           "1 end ids, 1 added tokens beyond the embedding",
           "end-of-turn id 1000 in a vocabulary of 1000",
@@ -314,7 +314,7 @@ describe("the suite", () => {
       }
       assert.strictEqual(yield* rowOf(1, true), "62 of 64 the same as alone, 0 near ties")
       assert.strictEqual(yield* rowOf(4, true), "failed, so far: 56 of 64 the same as alone, 0 near ties")
-      assert.strictEqual(yield* rowOf(1, false), "failed: 2 of 64 answers lost their own code among others")
+      assert.strictEqual(yield* rowOf(1, false), "failed: 2 of 64 answers lack their own code when other requests run at the same time")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
