@@ -17,16 +17,17 @@ export const retires = (observation: Observation, now: number): boolean => (obse
 
 /**
  * The engines that go on serving, the lowest first, and their endpoints: as many as the newer revisions lack. Queued
- * runs get the GPUs of others before that, but never the model's last engine.
+ * runs get the GPUs of some, but never the model's last engine.
  */
 const stayersOf = (observation: Observation): ReadonlyMap<number, Endpoint> => {
   const newer = observation.run.newer?.length ?? 0
-  const good = enginesOf(observation).flatMap(({ alone, ordinal }) => {
+  const present = enginesOf(observation).filter(({ alone }) => alone.pod !== null)
+  const good = present.flatMap(({ alone, ordinal }) => {
     const endpoint = hasPod(alone) && isUp(alone.pod) && alone.pod.nodeDownSince === null ? endpointOf(alone) : undefined
     return endpoint === undefined ? [] : [[ordinal, { url: endpoint.url, pod: endpoint.pod }] as const]
   })
   const lacking = Math.min(good.length, Math.max(0, leastServing(observation) - newer))
-  const fewest = Math.max(newer > 0 ? 0 : 1, lacking - observation.growth.yields)
+  const fewest = Math.max(newer > 0 ? 0 : 1, present.length - observation.growth.yields)
   return new Map(good.slice(0, Math.min(lacking, fewest)))
 }
 

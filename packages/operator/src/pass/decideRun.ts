@@ -8,6 +8,7 @@ import { fundingReason, isUnpaid } from "../decide/funding.ts"
 import { isIdle } from "../decide/idle.ts"
 import { openClasses } from "../decide/placement.ts"
 import { givesClaimBack } from "../decide/refused.ts"
+import { keptEngines } from "../gather/capacity/keptEngines.ts"
 import type { NotedChoice } from "../gather/capacity/poolNotes.ts"
 import { type Gathered, gather } from "../gather/gather.ts"
 import { enginesOf } from "../observation/engines.ts"
@@ -45,6 +46,7 @@ const fleetChoice = ({ decision, isIdle, observation: { engines, growth, podClas
     fleet: {
       organization: run.orgSlug,
       otherGpus: otherEngines.length * gpus,
+      spareGpus: Math.max(0, otherEngines.length - keptEngines(run)) * gpus,
       lacks: lacksSome ? (growth.limit ?? "gpus") : null,
       yieldingGpus: growth.yields * gpus
     }

@@ -63,7 +63,8 @@ describe("the engines of an earlier revision", () => {
     ["may be fewer without a surge", { newer: 1, maxSurge: 0 }, ["Publish 0,1"]],
     ["leave before the others if they do not answer", { newer: 2, change: { pod: podOf(0, { ready: false }) } }, ["Publish 1,2"]],
     ["are not replaced", { newer: 0, change: { pod: null } }, ["Publish 1,2,3"]],
-    ["give their GPUs to queued runs", { newer: 1, change: { growth: { ...noGrowth, yields: 2 } } }, ["Publish 0"]],
+    ["give their GPUs to queued runs, also those that leave anyway", { newer: 1, change: { growth: { ...noGrowth, yields: 2 } } }, ["Publish 0,1"]],
+    ["give as many as queued runs need", { newer: 1, change: { growth: { ...noGrowth, yields: 3 } } }, ["Publish 0"]],
     ["never leave a model without an engine for a queued run", { newer: 0, change: { growth: { ...noGrowth, yields: 9 } } }, ["Publish 0"]],
     ["stay at their node's silence, for which a good one goes on", { newer: 3, change: { pod: podOf(0, { nodeDownSince: 0 }) } }, ["Publish 1"]]
   ]

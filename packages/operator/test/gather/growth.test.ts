@@ -1,17 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DeploymentId } from "@seatrial/domain"
+import { DeploymentId, ModelId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { Schema } from "effect"
 import { makePool } from "../../src/gather/capacity/Pool.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { PodClass } from "../../src/resources/PodClass.ts"
-import { deploymentId, hostClass, observationOf, otherDeployment, podClass, revision } from "../observations.ts"
+import { deploymentId, hostClass, modelId, observationOf, otherDeployment, podClass, revision } from "../observations.ts"
 
-const active = { revision: { ...revision, status: "active" as const }, replicas: 4 }
+const otherModel = Schema.decodeSync(ModelId)("mdl_01k3v7m8q2w4x6y8z0a2b4c6e0")
+const limits = { minReplicas: 1, maxReplicas: 4, target: 0.8 }
+const active = { revision: { ...revision, status: "active" as const }, replicas: 4, scaling: limits }
 const serving = observationOf("activated", {}, active).run
-const queued: Run = { ...observationOf("queued").run, id: otherDeployment, engineRun: otherDeployment, createdAt: 5 }
+const queued: Run = { ...observationOf("queued").run, id: otherDeployment, engineRun: otherDeployment, modelId: otherModel, createdAt: 5 }
 
 const third = Schema.decodeSync(DeploymentId)("dep_01k3v7m8q2w4x6y8z0a2b4c6e0")
+const fourth = Schema.decodeSync(DeploymentId)("dep_01k3v7m8q2w4x6y8z0a2b4c6e1")
 
 /** A pool with a node of that many GPUs, on which these engines of the serving run hold one each. */
 const poolWith = (gpus: number, ordinals: ReadonlyArray<number>) => {
@@ -52,10 +55,41 @@ describe("the engines above the first", () => {
     assert.strictEqual(full.growth({}, 0).yields, 0)
   })
 
+  const keptCases: ReadonlyArray<readonly [what: string, change: Partial<Run>, waiting: Partial<Run>, yields: number]> = [
+    ["a fixed number is kept", { scaling: null }, {}, 0],
+    ["the least number of the autoscaler is kept", { scaling: { ...limits, minReplicas: 2 } }, {}, 1],
+    ["an earlier revision keeps what the newer one lacks", { scaling: null, replicas: 3, newer: ["a"] }, {}, 0],
+    ["an earlier revision gives what the newer one has", { scaling: null, replicas: 3, newer: ["a", "b"] }, {}, 1],
+    ["a new revision of the model gets one", { scaling: null }, { modelId }, 1],
+    [
+      "a new revision of the model gets the GPUs that it needs",
+      { scaling: null },
+      { modelId, revision: { ...revision, estimate: { ...revision.estimate, gpu_count: 2 } } },
+      2
+    ]
+  ]
+  for (const [what, change, waiting, yields] of keptCases)
+    it(`give their GPUs to queued runs: ${what}`, () => {
+      const { growth, pool } = poolWith(3, [0, 1, 2])
+      pool.note({ ...queued, ...waiting }, "queued")
+      for (const id of [third, fourth]) pool.note({ ...queued, id, engineRun: id, createdAt: 7 }, "queued")
+      assert.strictEqual(growth(change).yields, yields)
+      const held = poolWith(8, [0, 1, 2])
+      held.pool.note({ ...queued, ...waiting }, "waiting")
+      assert.strictEqual(held.growth({ gpuLimit: 3, ...change }).yields, Math.min(waiting.revision === undefined ? 1 : 2, yields))
+    })
+
+  it("wait for older runs in the queue before they give GPUs to a new revision of their model", () => {
+    const { growth, pool } = poolWith(2, [0, 1])
+    pool.note({ ...queued, modelId }, "queued")
+    pool.note({ ...queued, id: third, engineRun: third, createdAt: 4 }, "queued")
+    assert.strictEqual(growth({ scaling: null }).yields, 0)
+  })
+
   it("give their GPUs once: what another model gives already counts", () => {
     const { growth, pool } = poolWith(2, [0, 1])
     pool.note(queued, "queued")
-    pool.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "acme", otherGpus: 1, lacks: null, yieldingGpus: 1 } })
+    pool.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "acme", otherGpus: 1, spareGpus: 1, lacks: null, yieldingGpus: 1 } })
     assert.strictEqual(growth().yields, 0)
   })
 
@@ -66,7 +100,7 @@ describe("the engines above the first", () => {
     return { pool, grown: growth({ gpuLimit: limit }) }
   }
   const needing = (gpus: number): Partial<Run> => ({ revision: { ...revision, estimate: { ...revision.estimate, gpu_count: gpus } } })
-  const limits: ReadonlyArray<readonly [what: string, grown: ReturnType<typeof heldBack>["grown"], expected: ReturnType<typeof heldBack>["grown"]]> = [
+  const heldCases: ReadonlyArray<readonly [what: string, grown: ReturnType<typeof heldBack>["grown"], expected: ReturnType<typeof heldBack>["grown"]]> = [
     ["give way to a run that only the limit of its organization holds back", heldBack(3).grown, { room: 0, limit: "organization", yields: 1 }],
     ["give way with as many as that run needs", heldBack(3, needing(2)).grown, { room: 0, limit: "organization", yields: 2 }],
     ["leave the room under the limit to that run", heldBack(5, needing(2)).grown, { room: 0, limit: "queue", yields: 0 }],
@@ -76,7 +110,7 @@ describe("the engines above the first", () => {
     ["give no GPUs to a run without funds", heldBack(3, {}, { isUnfunded: true }).grown, { room: 0, limit: "organization", yields: 0 }],
     ["give no GPUs without a limit", heldBack(null).grown, { room: 5, limit: "gpus", yields: 0 }]
   ]
-  for (const [what, grown, expected] of limits) it(what, () => assert.deepStrictEqual(grown, expected))
+  for (const [what, grown, expected] of heldCases) it(what, () => assert.deepStrictEqual(grown, expected))
 
   it("are told of a run that the limit holds back, and give way to it once", () => {
     const { pool } = heldBack(3)
@@ -87,9 +121,9 @@ describe("the engines above the first", () => {
     assert.isFalse(pool.goesFirst(otherDeployment))
     const { growth, pool: shared } = poolWith(8, [0, 1, 2])
     shared.note(queued, "waiting")
-    shared.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "acme", otherGpus: 1, lacks: null, yieldingGpus: 1 } })
+    shared.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "acme", otherGpus: 1, spareGpus: 1, lacks: null, yieldingGpus: 1 } })
     assert.strictEqual(growth({ gpuLimit: 3 }).yields, 0)
-    shared.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "globex", otherGpus: 1, lacks: null, yieldingGpus: 1 } })
+    shared.note({ ...serving, id: third }, "activated", false, { fleet: { organization: "globex", otherGpus: 1, spareGpus: 1, lacks: null, yieldingGpus: 1 } })
     assert.strictEqual(growth({ gpuLimit: 3 }).yields, 1)
   })
 
@@ -110,7 +144,7 @@ describe("the engines above the first", () => {
 
   it("are woken when GPUs are freed, and when a run begins to wait", () => {
     const { pool } = poolWith(2, [0, 1])
-    pool.note(serving, "activated", false, { fleet: { organization: "acme", otherGpus: 1, lacks: "gpus", yieldingGpus: 0 } })
+    pool.note(serving, "activated", false, { fleet: { organization: "acme", otherGpus: 1, spareGpus: 1, lacks: "gpus", yieldingGpus: 0 } })
     assert.strictEqual(pool.lacks(serving.id), "gpus")
     assert.include(pool.queued(), serving.id)
     assert.deepStrictEqual(pool.yielders(), [serving.id])

@@ -7,6 +7,8 @@ export interface FleetNote {
   readonly organization: string
   /** GPUs of its engines above the first. */
   readonly otherGpus: number
+  /** GPUs of the engines that the model may lose. See `keptEngines`. */
+  readonly spareGpus: number
   /** Why it lacks engines; null if it lacks none. */
   readonly lacks: Growth["limit"]
   /** GPUs that it gives to queued runs. */

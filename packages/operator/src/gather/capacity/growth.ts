@@ -5,8 +5,9 @@ import type { PodClass } from "../../resources/PodClass.ts"
 import { viewClass } from "./classView.ts"
 import type { FleetNote } from "./fleets.ts"
 import type { GpuLedger } from "./GpuLedger.ts"
-import { organizationRoom } from "./organizationRoom.ts"
-import type { PoolNotes } from "./poolNotes.ts"
+import { keptEngines } from "./keptEngines.ts"
+import { heldBack, organizationRoom } from "./organizationRoom.ts"
+import { isBefore, type PoolNote, type PoolNotes } from "./poolNotes.ts"
 
 /** The input for the number of engines above the first. */
 export interface GrowthQuestion {
@@ -31,54 +32,61 @@ const sharingClasses = (ledger: GpuLedger, { classes }: GrowthQuestion, podClass
       ledger.shortage(each) === null
   )
 
-/** The queued runs that wait for GPUs of these nodes, by the first class that each could take. */
-const demandOn = (notes: PoolNotes, sharing: ReadonlyArray<PodClass>): ReadonlyMap<PodClass, number> => {
-  const demand = new Map<PodClass, number>()
-  for (const { hostClasses, state } of notes.waiting()) {
-    const podClass = state === "queued" ? sharing.find(({ hostClass }) => hostClasses.includes(hostClass.name)) : undefined
-    if (podClass !== undefined) demand.set(podClass, (demand.get(podClass) ?? 0) + 1)
-  }
-  return demand
+/** The queued runs that wait for GPUs of these nodes, with the first class that each could take. */
+const queuedOn = (notes: PoolNotes, sharing: ReadonlyArray<PodClass>) =>
+  [...notes.waiting()].flatMap((note) => {
+    const podClass = note.state === "queued" ? sharing.find(({ hostClass }) => note.hostClasses.includes(hostClass.name)) : undefined
+    return podClass === undefined ? [] : [{ note, podClass }]
+  })
+
+/** How many engines a new revision of the model needs, if it goes before all other runs that wait for the same. */
+const ownNeed = (run: Run, gpus: number, ...waiting: ReadonlyArray<ReadonlyArray<PoolNote>>): number => {
+  const first = waiting.map((notes) => notes.reduce<PoolNote | undefined>((one, other) => (one !== undefined && isBefore(one, other) ? one : other), undefined))
+  return Math.ceil((first.find((note) => note?.model === run.modelId)?.gpus ?? 0) / gpus)
 }
 
 const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((total, number) => total + number, 0)
 
 /** The GPUs that queued runs lack. Reserved GPUs count as taken. */
-const lackingGpus = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, demand: ReadonlyMap<PodClass, number>): number =>
+const lackingGpus = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, demand: ReturnType<typeof queuedOn>): number =>
   sum(
-    [...demand].map(([podClass, runs]) => {
+    [...Map.groupBy(demand, ({ podClass }) => podClass)].map(([podClass, runs]) => {
       const { freeSlots } = viewClass(ledger, notes, { ...question, own: "" }, podClass)
-      return Math.max(0, runs - Math.max(0, freeSlots)) * podClass.hostClass.gpu_count
+      return Math.max(0, runs.length - Math.max(0, freeSlots)) * podClass.hostClass.gpu_count
     })
   )
 
 /**
  * Whether the serving run may get more engines above the first. They take only GPUs that are free, unreserved and of no
- * use for a queued run. `others`: the notes about other models.
+ * use for a queued run. A new revision of the model may take any engine's place, and runs of other models may take the
+ * place of an engine that the model does not keep. `others`: the notes about other models.
  */
 export const growthOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, others: ReadonlyArray<FleetNote>): Growth => {
   const { funding, hasFirst, placed, podClass, run } = question
   if (podClass === null) return { ...noGrowth, limit: "gpus" }
   const { gpu_count } = podClass.hostClass
   const { freeSlots, organizationGpus } = viewClass(ledger, notes, { ...question, own: "" }, podClass)
+  const queued = queuedOn(notes, podClass.queueName === null ? sharingClasses(ledger, question, podClass) : [])
+  const queue = queued.map(({ note }) => note)
+  const held = heldBack(notes, run).filter(({ isUnfunded }) => !isUnfunded)
+  const forOwn = Math.min(placed, ownNeed(run, gpu_count, queue, held))
+  const spare = Math.max(0, placed - keptEngines(run), forOwn)
   const own = others.filter(({ organization }) => organization === run.orgSlug)
-  const { limit, permitted, ...held } = organizationRoom(notes, {
+  const room = organizationRoom(notes, {
     run,
     gpus: gpu_count,
     organizationGpus,
-    otherGpus: placed * gpu_count + sum(own.map(({ otherGpus }) => otherGpus)),
+    spareGpus: spare * gpu_count + sum(own.map(({ spareGpus }) => spareGpus)),
     yieldingGpus: sum(own.map(({ yieldingGpus }) => yieldingGpus))
   })
+  const lacking = Math.max(0, lackingGpus(ledger, notes, question, queued) - sum(others.map(({ yieldingGpus }) => yieldingGpus)))
+  const yields = Math.min(spare, Math.max(room.yields, Math.ceil(lacking / gpu_count)))
+  const { limit, permitted } = room
   // Kueue decides which pods get their GPUs.
-  if (podClass.queueName !== null)
-    return { room: funding === null ? permitted : 0, limit: funding === null ? limit : "funds", yields: Math.min(placed, held.yields) }
-  const demand = demandOn(notes, sharingClasses(ledger, question, podClass))
-  const demanded = Math.ceil(sum([...demand].map(([each, runs]) => runs * each.hostClass.gpu_count)) / gpu_count)
-  const lacking = Math.max(0, lackingGpus(ledger, notes, question, demand) - sum(others.map(({ yieldingGpus }) => yieldingGpus)))
-  const yields = Math.min(placed, Math.max(held.yields, Math.ceil(lacking / gpu_count)))
+  if (podClass.queueName !== null) return { room: funding === null ? permitted : 0, limit: funding === null ? limit : "funds", yields }
   if (funding !== null) return { room: 0, limit: "funds", yields }
   if (!hasFirst) return { room: 0, limit: "first", yields }
+  const demanded = Math.ceil(sum(queued.map(({ podClass: { hostClass } }) => hostClass.gpu_count)) / gpu_count)
   const free = Math.max(0, freeSlots - demanded)
-  const room = Math.min(free, permitted)
-  return { room, limit: permitted <= free ? limit : freeSlots > free ? "queue" : "gpus", yields }
+  return { room: Math.min(free, permitted), limit: permitted <= free ? limit : freeSlots > free ? "queue" : "gpus", yields }
 }

@@ -9,8 +9,8 @@ interface OrganizationQuestion {
   readonly gpus: number
   /** GPUs that the organization uses or has requested, as the run sees it. */
   readonly organizationGpus: number
-  /** GPUs of all engines above the first of its models. */
-  readonly otherGpus: number
+  /** GPUs of the engines that its models may lose. */
+  readonly spareGpus: number
   /** GPUs that its other models give back already. */
   readonly yieldingGpus: number
 }
@@ -25,19 +25,23 @@ interface OrganizationRoom {
 
 const sumOf = (notes: ReadonlyArray<PoolNote>): number => notes.reduce((sum, { gpus }) => sum + gpus, 0)
 
+/** The runs that only the limit of the run's organization holds back, or that it has no funds for. */
+export const heldBack = (notes: PoolNotes, { orgSlug }: Run): ReadonlyArray<PoolNote> =>
+  [...notes.waiting()].filter((note) => note.state === "waiting" && note.olderRun === null && note.organization === orgSlug)
+
 /**
- * The limit of the organization. Runs that it holds back go first, oldest first, as long as they fit without engines
- * above the first.
+ * The limit of the organization. Runs that it holds back go first, oldest first, as long as they fit without the
+ * engines that models may lose.
  */
 export const organizationRoom = (notes: PoolNotes, question: OrganizationQuestion): OrganizationRoom => {
-  const { gpus, organizationGpus, otherGpus, run, yieldingGpus } = question
-  const { gpuLimit, orgSlug } = run
+  const { gpus, organizationGpus, run, spareGpus, yieldingGpus } = question
+  const { gpuLimit } = run
   if (gpuLimit === null) return { permitted: maxReplicas, limit: "organization", yields: 0 }
-  const waiting = [...notes.waiting()].filter((note) => note.state === "waiting" && note.olderRun === null && note.organization === orgSlug)
+  const waiting = heldBack(notes, run)
   const used = organizationGpus - sumOf(waiting.filter((note) => isBefore(note, run)))
   let held = 0
   for (const note of waiting.filter(({ isUnfunded }) => !isUnfunded).sort((one, other) => (isBefore(one, other) ? -1 : 1))) {
-    if (used - otherGpus + held + note.gpus > gpuLimit) break
+    if (used - spareGpus + held + note.gpus > gpuLimit) break
     held += note.gpus
   }
   const engines = (free: number) => Math.max(0, Math.floor(free / gpus))

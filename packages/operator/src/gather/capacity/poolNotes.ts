@@ -1,4 +1,4 @@
-import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
+import { type DeploymentId, type ModelId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Run, ServingPlan } from "@seatrial/store"
 import { enginePodName } from "../../resources/objectNames.ts"
 import type { FleetNote } from "./fleets.ts"
@@ -11,6 +11,7 @@ export interface PoolNote {
   readonly pods: ReadonlyArray<string>
   /** The run that owns its engine's pod. */
   readonly engineRun: DeploymentId
+  readonly model: ModelId
   readonly organization: string
   /** The host classes whose queues it is in, or the host class that it has. */
   readonly hostClasses: ReadonlyArray<string>
@@ -60,13 +61,13 @@ export const noteOf = (run: Run, phase: Phase, isIdle: boolean, choice: NotedCho
   const { isUnfunded = false, open = null, otherEngines = [], plan } = choice
   const state = stateIn(run, phase, isIdle, choice)
   if (state === null || run.revision === null) return null
-  const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
+  const { createdAt, engineRun, id, modelId, olderRun, orgSlug, replacedBy, revision } = run
   const { estimate, settings } = plan ?? revision
   const queues = state === "claimed" ? null : open
   const hostClasses = queues === null || queues.classes.length === 0 ? [settings.host_class] : queues.classes
   const pods = [0, ...otherEngines].map((ordinal) => enginePodName(engineRun, ordinal))
   const gpus = queues?.gpus ?? estimate.gpu_count
-  return { id, pods, engineRun, organization: orgSlug, hostClasses, gpus, createdAt, state, olderRun, isUnfunded, replacedBy }
+  return { id, pods, engineRun, model: modelId, organization: orgSlug, hostClasses, gpus, createdAt, state, olderRun, isUnfunded, replacedBy }
 }
 
 /** Whether one run goes before the other: the older one first. */

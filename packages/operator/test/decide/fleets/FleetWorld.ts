@@ -13,6 +13,8 @@ import { deploymentId, observed, pod, podClass, revision, run } from "../../obse
 import { faultsOf } from "./faultsOf.ts"
 import type { WorldGpus } from "./WorldGpus.ts"
 
+export const mostReplicas = 4
+
 /** Decides about the engines of a model. */
 export type Planner = (observation: Observation, now: number) => Decision
 
@@ -36,6 +38,8 @@ export interface WorldOptions {
   readonly draw: () => number
   readonly gpus: WorldGpus
   readonly replicas: number
+  /** How many engines the model keeps although runs of other models are queued. Absent: all. */
+  readonly minReplicas?: number
   /** The run that owns the engines. Absent: the usual one. */
   readonly id?: DeploymentId
   /** `hold_seconds` of the model. */
@@ -58,6 +62,7 @@ export class FleetWorld {
   settings: Pick<PodClass, "maxSurge" | "maxUnavailable"> = {}
   readonly gpus: WorldGpus
   replicas: number
+  readonly minReplicas: number | null
   disabled = false
   /** Whether every engine that is asked for its requests answers. */
   isCalm = false
@@ -75,12 +80,13 @@ export class FleetWorld {
   private routes: ReadonlyArray<Endpoint> = []
   private routesOldSince: number | null = null
 
-  constructor({ draw, gpus, hold, id = deploymentId, planner, replicas }: WorldOptions) {
+  constructor({ draw, gpus, hold, id = deploymentId, minReplicas, planner, replicas }: WorldOptions) {
     this.draw = draw
     this.gpus = gpus
     this.hold = hold
     this.planner = planner
     this.replicas = replicas
+    this.minReplicas = minReplicas ?? null
     const settings = hold === null ? revision.settings : { ...revision.settings, hold_seconds: hold }
     this.run = { ...run, id, engineRun: id, phase: "activated", endedAt: 0, revision: { ...revision, status: "active", settings } }
   }
@@ -95,6 +101,16 @@ export class FleetWorld {
 
   get now(): number {
     return this.clock.now
+  }
+
+  /** Engines that the model keeps although runs of other models are queued. */
+  get kept(): number {
+    return Math.max(1, Math.min(this.minReplicas ?? this.replicas, this.replicas))
+  }
+
+  /** Pods of the model's engines, of both revisions. */
+  get present(): number {
+    return [this, ...(this.sibling === null ? [] : [this.sibling])].flatMap(({ engines }) => engines).filter(({ pod }) => pod !== null).length
   }
 
   /** Good engines of the model, of both revisions. */
@@ -115,7 +131,8 @@ export class FleetWorld {
 
   /** What the operator reads. */
   observe(): Observation {
-    const current: Run = { ...this.run, replicas: this.replicas, endpoints: this.endpoints, lastUsedAt: this.lastUsedAt, modelDisabled: this.disabled }
+    const scaling = this.minReplicas === null ? null : { minReplicas: this.minReplicas, maxReplicas: mostReplicas, target: 0.8 }
+    const current: Run = { ...this.run, replicas: this.replicas, scaling, endpoints: this.endpoints, lastUsedAt: this.lastUsedAt, modelDisabled: this.disabled }
     const moves = this.sibling !== null && !this.disabled && this.replicas > 1
     const leaves = this.isSuperseded && moves
     const counted = this.disabled || this.hold !== null || this.isSuperseded

@@ -1,8 +1,11 @@
-import type { DeploymentId } from "@seatrial/domain"
+import { type DeploymentId, ModelId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
+import { Schema } from "effect"
 import { makePool } from "../../../src/gather/capacity/Pool.ts"
 import { enginePodName } from "../../../src/resources/objectNames.ts"
 import { hostClass, podClass, revision, run } from "../../observations.ts"
+
+const otherModel = Schema.decodeSync(ModelId)("mdl_01k3v7m8q2w4x6y8z0a2b4c6e0")
 
 /** A run of another model that needs one GPU. */
 interface OtherRun {
@@ -65,7 +68,7 @@ export class WorldGpus {
   /** Another run joins the queue. */
   join(id: DeploymentId, createdAt: number): void {
     if (this.others.some((other) => other.run.id === id)) return
-    const joined: Run = { ...run, id, engineRun: id, phase: "queued", createdAt, revision }
+    const joined: Run = { ...run, id, engineRun: id, modelId: otherModel, phase: "queued", createdAt, revision }
     this.others = [...this.others, { run: joined, state: "queued" }]
     this.pool.note(joined, "queued")
   }

@@ -9,7 +9,7 @@ export const invariants = {
   serving: "1. An act takes good engines below the wanted number",
   revision: "2. A finished run changes, or an engine belongs to two revisions",
   comparison: "3. An engine gets traffic before its start was compared",
-  queue: "4. An engine above the first takes a GPU that a queued run could use",
+  queue: "4. An engine above those that the model keeps takes a GPU that a queued run could use",
   requests: "5. A pod is deleted while it has traffic or requests",
   wanted: "6. The wanted number is not reached"
 } as const
@@ -19,7 +19,10 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
   const hold = (holds: boolean, what: string) => {
     if (!holds) world.faults.add(what)
   }
-  const desired = !serves ? 0 : seen.growth.yields > 0 ? 1 : world.replicas - (world.sibling === null ? 0 : (world.settings.maxUnavailable ?? 0))
+  const wanted = world.replicas - (world.sibling === null ? 0 : (world.settings.maxUnavailable ?? 0))
+  // Each engine that the model does not keep may be a good one, and leave.
+  const afterYield = Math.max(1, world.good - Math.max(0, world.present - world.kept))
+  const desired = !serves ? 0 : seen.growth.yields > 0 ? Math.min(afterYield, wanted) : wanted
   const least = Math.min(desired, world.good)
   const published = new Set(world.endpoints.map(({ url }) => url))
   const engineOf = (ordinal: number | undefined): Engine => world.engine(ordinal ?? 0)

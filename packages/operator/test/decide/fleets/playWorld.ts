@@ -3,13 +3,12 @@ import { Schema } from "effect"
 import type { ObservedPod } from "../../../src/observation/ObservedPod.ts"
 import { deploymentId, observed, otherDeployment } from "../../observations.ts"
 import { random } from "../world.ts"
-import { type Engine, FleetWorld, type Planner } from "./FleetWorld.ts"
+import { type Engine, FleetWorld, mostReplicas, type Planner } from "./FleetWorld.ts"
 import { invariants } from "./faultsOf.ts"
 import { WorldGpus } from "./WorldGpus.ts"
 
 const otherIds = ["1", "2", "3"].map((last) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4c6e${last}`))
 const minute = 60_000
-const mostReplicas = 4
 
 const changePod = (engine: Engine, change: (pod: ObservedPod) => ObservedPod | null): void => {
   if (engine.pod === null) return
@@ -109,10 +108,10 @@ const checkRest = (world: FleetWorld, isAtRest: boolean): void => {
   const wanted = world.mustServe(world.observe()) ? Math.min(world.replicas, Math.max(0, world.gpus.count - placed)) : 0
   const pods = world.engines.filter(({ pod }) => pod?.scheduled === true).length
   const old = world.sibling?.engines.filter(({ pod }) => pod !== null).length ?? 0
-  if (isQueued && pods + old > 1) world.faults.add(invariants.queue)
+  if (isQueued && pods + old > world.kept) world.faults.add(invariants.queue)
   // Without a free GPU the earlier revision goes on, with the engines that the newer one lacks.
   const isStuck = old > 0 && world.gpus.unclaimed <= 0 && pods + old === world.good && world.good <= world.replicas
-  const isReached = isQueued ? world.good <= 1 : isStuck || (old === 0 && world.good === wanted && pods === wanted)
+  const isReached = isQueued ? world.good <= world.kept : isStuck || (old === 0 && world.good === wanted && pods === wanted)
   if (!isAtRest || !isReached) world.faults.add(invariants.wanted)
 }
 
@@ -127,13 +126,18 @@ const storm = (fleets: ReadonlyArray<FleetWorld>, draw: () => number): void => {
   }
 }
 
+/** A model with an autoscaler, or with a fixed number of engines. */
+const leastOf = (draw: () => number) => (draw() < 0.3 ? {} : { minReplicas: Math.floor(draw() * (mostReplicas + 1)) })
+
 /** Plays the world of a seed, and returns the invariants that the planner broke. */
 export const playWorld = (planner: Planner, seed: number): ReadonlyArray<string> => {
   const draw = random(seed)
   const replicas = 1 + Math.floor(draw() * mostReplicas)
   const gpus = new WorldGpus(1 + Math.floor(draw() * 6))
-  const world = new FleetWorld({ planner, draw, replicas, gpus, hold: draw() < 0.2 ? 60 : null })
+  const hold = draw() < 0.2 ? 60 : null
+  const world = new FleetWorld({ planner, draw, replicas, gpus, hold, ...leastOf(draw) })
   if (draw() < 0.5) settle([world])
+  for (const id of otherIds) if (draw() < 0.3) gpus.join(id, world.now)
   storm([world], draw)
   checkRest(world, settle([world]))
   return [...world.faults]
@@ -144,9 +148,10 @@ export const playMove = (planner: Planner, seed: number): ReadonlyArray<string> 
   const draw = random(seed)
   const replicas = 2 + Math.floor(draw() * (mostReplicas - 1))
   const gpus = new WorldGpus(replicas + Math.floor(draw() * 4))
-  const old = new FleetWorld({ planner, draw, replicas, gpus, hold: null })
+  const least = leastOf(draw)
+  const old = new FleetWorld({ planner, draw, replicas, gpus, hold: null, ...least })
   settle([old])
-  const next = new FleetWorld({ planner, draw, replicas, gpus, hold: null, id: otherDeployment })
+  const next = new FleetWorld({ planner, draw, replicas, gpus, hold: null, id: otherDeployment, ...least })
   next.clock = old.clock
   next.faults = old.faults
   old.settings = { maxSurge: Math.floor(draw() * 3), maxUnavailable: Math.floor(draw() * 2) }

@@ -83,6 +83,12 @@ export const wrongPlanners: ReadonlyArray<WrongPlanner> = [
     planner: (observation, now) => decide({ ...observation, growth: { ...observation.growth, yields: 0 } }, now)
   },
   {
+    what: "gives queued runs the engines that the model keeps",
+    breaks: invariants.serving,
+    planner: (observation, now) =>
+      decide({ ...observation, growth: { ...observation.growth, yields: observation.growth.yields > 0 || observation.growth.limit === "queue" ? 9 : 0 } }, now)
+  },
+  {
     what: "deletes surplus engines at once",
     breaks: invariants.requests,
     planner: (observation, now) => {
