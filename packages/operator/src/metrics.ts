@@ -48,7 +48,7 @@ export const operatorMetrics = {
   fitError: histogram("seatrial_fit_error_ratio", [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], {
     labels: ["host_class", "inside"],
     unit: "ratio",
-    meaning: "Relative difference between the measured KV cache and the middle of its estimate; inside: whether it was within the estimate"
+    meaning: "Relative difference between the measured KV cache and the middle of its estimate. The label `inside` says whether it was within the estimate"
   }),
   benchmarkTokens: gauge("seatrial_benchmark_output_tokens_per_second", {
     labels: ["organization", "model", "concurrency"],
@@ -68,7 +68,7 @@ export const operatorMetrics = {
   modelDemand: gauge("seatrial_model_demand_requests", {
     labels: ["organization", "model"],
     unit: "requests",
-    meaning: "Requests that run or wait, of models whose number of engines the autoscaler sets, at the last pass over the model"
+    meaning: "Requests that run or wait, at the last pass over the model. Only for models whose number of engines the autoscaler sets"
   }),
   engineCapacity: gauge("seatrial_engine_capacity_requests", {
     labels: ["organization", "model"],

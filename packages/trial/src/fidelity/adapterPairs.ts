@@ -32,7 +32,7 @@ const plainKey = /^[A-Za-z0-9_.]+$/u
 
 const valuesOf = Effect.fnUntraced(function* (tensor: StoredTensor) {
   const format = floatFormats.get(tensor.dtype)
-  if (format === undefined) return yield* new NotMergeable({ message: `The adapter has a tensor of the type ${tensor.dtype}.` })
+  if (format === undefined) return yield* new NotMergeable({ message: `The adapter has a tensor of the type ${tensor.dtype}, which Seatrial cannot merge.` })
   const bytes = yield* Effect.promise(() => tensor.read(0, tensor.bytes))
   const bits = format.bytes === 2 ? new Uint16Array(bytes.buffer) : new Uint32Array(bytes.buffer)
   return Float64Array.from(bits, format.decode)
@@ -48,7 +48,7 @@ export const openAdapter = Effect.fnUntraced(function* (folder: string) {
     catch: () => new NotMergeable({ message: "The adapter has no adapter_config.json." })
   })
   const config = Schema.decodeUnknownOption(Config)(text)
-  if (Option.isNone(config)) return yield* new NotMergeable({ message: "The adapter's adapter_config.json states no rank and scale." })
+  if (Option.isNone(config)) return yield* new NotMergeable({ message: "The adapter's adapter_config.json does not state rank and scale." })
   const { alpha_pattern, lora_alpha, r, rank_pattern, use_rslora } = config.value
   const keys = [...Object.keys(alpha_pattern ?? {}), ...Object.keys(rank_pattern ?? {})]
   if (keys.some((key) => !plainKey.test(key)))
@@ -57,7 +57,7 @@ export const openAdapter = Effect.fnUntraced(function* (folder: string) {
   const halves = new Map<string, { A?: StoredTensor; B?: StoredTensor }>()
   for (const [name, tensor] of byName) {
     const [, module, half] = pairName.exec(name) ?? []
-    if (module === undefined) return yield* new NotMergeable({ message: "The adapter has a tensor that is no half of a pair." })
+    if (module === undefined) return yield* new NotMergeable({ message: "The adapter has a tensor that belongs to no LoRA pair." })
     halves.set(`${module}.weight`, { ...halves.get(`${module}.weight`), ...(half === "A" ? { A: tensor } : { B: tensor }) })
   }
   const stated = (pattern: Readonly<Record<string, number>> | null | undefined, module: string): number | undefined =>
@@ -68,7 +68,7 @@ export const openAdapter = Effect.fnUntraced(function* (folder: string) {
     const [output = 0, inner] = B?.shape ?? []
     const module = weight.replace(/\.weight$/u, "")
     if (A === undefined || B === undefined || inner !== rank || rank !== (stated(rank_pattern, module) ?? r)) {
-      return yield* new NotMergeable({ message: `The adapter's pair for ${module.slice(0, 120)} is not of the rank that is stated.` })
+      return yield* new NotMergeable({ message: `The adapter's pair for ${module.slice(0, 120)} does not have the stated rank.` })
     }
     const alpha = stated(alpha_pattern, module) ?? lora_alpha
     const scale = alpha / (use_rslora === true ? Math.sqrt(rank) : rank)

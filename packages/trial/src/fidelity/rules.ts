@@ -161,7 +161,7 @@ export const mergeFailure = (merged: MergedAgreement | null): NamedFailure | nul
  */
 export const fidelityFailure = (fidelity: Fidelity, outcomes: ReadonlyArray<ItemOutcome>): NamedFailure | null => {
   const { n, passed, rule1: first, rule2: second } = fidelity
-  if (n === 0) return { code: "fidelity_not_run", text: "No item was answered by adapter, base and merged model." }
+  if (n === 0) return { code: "fidelity_not_run", text: "No item was answered by all three models (adapter, base and merged model)." }
   if (second.status === "failed") {
     const differing = n - second.identicalBaseChild
     const asBase = count(outcomes, ({ adapterIsBase, baseIsChild }) => !baseIsChild && adapterIsBase)

@@ -30,7 +30,7 @@ export const promptsApart: TrialCheck = {
     const { status, text } = yield* subject.client.post(textPath, JSON.stringify({ ...salted(subject), prompt: prompts, ...fields }))
     const answered = Option.getOrNull(decodeSeveral(text))
     if (status !== 200 || answered === null) return yield* unexpected(`HTTP ${status}, and not two answers to two prompts`, { status })
-    if (first === undefined || second === undefined || first.content === second.content) return "two answers, alike"
+    if (first === undefined || second === undefined || first.content === second.content) return "two equal answers to different prompts"
     const counted = first.usage.prompt_tokens + second.usage.prompt_tokens
     if (answered.usage.prompt_tokens !== counted) return yield* unexpected(`${answered.usage.prompt_tokens} prompt tokens for two prompts of ${counted}`)
     const [one, other] = answered.choices.toSorted((a, b) => a.index - b.index)

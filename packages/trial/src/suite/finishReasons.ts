@@ -11,7 +11,7 @@ const wordPrompts = ["Answer with one word.", "Say yes.", "What is the capital o
 const limitIsReported = Effect.fnUntraced(function* (subject: SuiteSubject) {
   for (const max_tokens of [1, 5]) {
     const { finishReason } = yield* put(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
-    if (finishReason !== "length") return yield* unexpected(`${finishReason} where the limit of ${max_tokens} was reached`)
+    if (finishReason !== "length") return yield* unexpected(`finish reason ${finishReason}, although the limit of ${max_tokens} tokens was reached`)
   }
 })
 

@@ -160,7 +160,7 @@ export const jsonSchema: TrialCheck = {
     }
     for (const way of [false, true]) {
       if (!answers.some(({ allowed, streamed }) => allowed && streamed === way)) {
-        return yield* unexpected(`each answer is cut by its limit before it is whole${way ? ", streamed" : ""}`)
+        return yield* unexpected(`each ${way ? "streamed " : ""}answer is cut by its limit before it is complete`)
       }
     }
     const cut = answers.filter(({ allowed }) => !allowed).length

@@ -81,7 +81,8 @@ export const outputSane: TrialCheck = {
       const at = `prompt ${index + 1}`
       if (text.includes("\ufffd")) return yield* informs(`${at}: broken characters`)
       const strange = all.filter(bad).length
-      if (strange > (1 - thresholds.printable) * all.length) return yield* informs(`${at}: ${strange} of ${all.length} characters are not of the asked script`)
+      if (strange > (1 - thresholds.printable) * all.length)
+        return yield* informs(`${at}: ${strange} of ${all.length} characters are not of the expected script`)
       const { character, run } = repetition(text)
       // Without a template a model continues a text, and greedy decoding often falls into a loop.
       if (run >= (subject.chat ? thresholds.commonestRun : thresholds.commonestRunOfText) || character >= 0.6)

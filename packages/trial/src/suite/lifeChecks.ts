@@ -43,7 +43,7 @@ const untilIdle = Effect.fnUntraced(function* (subject: SuiteSubject, before: En
   while (now.running > before.running || now.cache > before.cache + thresholds.abortCacheUse) {
     if ((yield* monotonicMillis) >= deadline) {
       return yield* unexpected(
-        `${now.running} requests run on after ${thresholds.abortSeconds} s, KV cache use ${now.cache.toFixed(3)}, was ${before.cache.toFixed(3)}`
+        `${now.running} requests still run after ${thresholds.abortSeconds} s, KV cache use ${now.cache.toFixed(3)}, was ${before.cache.toFixed(3)}`
       )
     }
     yield* Effect.sleep("50 millis")
@@ -85,7 +85,8 @@ export const abortFrees = (): TrialCheck => {
       const now = yield* untilIdle(subject, before)
       // A fast engine may finish all of them before the check reads the counters.
       const tokens = from === null || now.generated === null ? 0 : now.generated - from
-      if (tokens > thresholds.abortTokens * 10 * long.max_tokens) return yield* unexpected(`${tokens} tokens for 10 aborted answers of ${long.max_tokens}`)
+      if (tokens > thresholds.abortTokens * 10 * long.max_tokens)
+        return yield* unexpected(`10 aborted answers generated ${tokens} tokens (limit ${long.max_tokens} each)`)
       const next = yield* firstPieceAsBefore(subject, question, usual)
       return `10 aborted, first token ${Math.round(next)} ms, ${Math.round(usual)} ms before`
     })
@@ -110,6 +111,6 @@ export const stillAlive = (fingerprints: () => ReadonlyArray<typeof OutputFinger
       yield* Effect.sleep("200 millis")
       running = (yield* load(subject)).running
     }
-    return running > 0 ? yield* unexpected(`${running} requests run on`) : "nothing runs"
+    return running > 0 ? yield* unexpected(`${running} requests still run`) : "nothing runs"
   })
 })

@@ -37,7 +37,7 @@ const scorePrompts = Effect.fnUntraced(function* (subject: SuiteSubject, prompts
     const values = yield* scoreOf(subject, prompt)
     if (values === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
     const wrong = values.filter((value) => !Number.isFinite(value) || value > thresholds.aboveZero).length
-    if (wrong > 0 || values.length === 0) return yield* unexpected(`${kind}: ${wrong} of ${values.length} values are no log-probabilities`)
+    if (wrong > 0 || values.length === 0) return yield* unexpected(`${kind}: ${wrong} of ${values.length} values are not log-probabilities`)
     scored.push(values)
   }
   return scored
@@ -49,7 +49,7 @@ const compareWithEarlier = Effect.fnUntraced(function* ({ earlier }: SuiteSubjec
   const shift = before?.likelihood == null ? null : shiftBetween(scored, before.likelihood)
   if (shift === null) return null
   const other = before?.otherEngine ?? null
-  const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `an earlier trial by ${other}`}`
+  const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `an earlier trial of engine version ${other}`}`
   const most = other === null ? thresholds.shift : thresholds.otherEngineShift
   if (shift.mean > most.mean || shift.absolute > most.absolute)
     return yield* unexpected(`shifted by ${shifted}`, other === null ? {} : { cause: "other_engine_version" })

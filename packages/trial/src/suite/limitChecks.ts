@@ -57,7 +57,7 @@ const isRefused = Effect.fnUntraced(function* (subject: SuiteSubject, { body, na
 /** The engine still generates after the request. */
 const survives = Effect.fnUntraced(function* (subject: SuiteSubject, { name }: Malformed) {
   const next = yield* Effect.catchTag(put(subject, "Hello", { max_tokens: 1 }), "EngineUnreachable", () => unexpected(`${name}: the engine did not survive it`))
-  if (next.usage.completion_tokens !== 1) return yield* unexpected(`${name}: ${next.usage.completion_tokens} of 1 token after it`)
+  if (next.usage.completion_tokens !== 1) return yield* unexpected(`${name}: ${next.usage.completion_tokens} tokens instead of 1 after it`)
 })
 
 /** Malformed requests are refused, each with an error, and none harms the next request. */

@@ -69,7 +69,7 @@ const sameMessage = Effect.fnUntraced(function* (subject: SuiteSubject, body: ob
   const again = yield* post(subject, path, body)
   const streamedAgain = piecesOf(yield* post(subject, path, { ...body, stream: true }))
   const wanted = `${complete.thinking}${complete.text}`
-  if (messageSaid(again) === wanted && streamedAgain !== wanted) return yield* unexpected("a stream's pieces are not what the whole message says")
+  if (messageSaid(again) === wanted && streamedAgain !== wanted) return yield* unexpected("the pieces of a stream differ from the whole message")
 })
 
 /** Instructions, turns and tools add to the input, and the token limit is obeyed. */
@@ -105,7 +105,7 @@ export const messagesPath: TrialCheck = {
     yield* sameMessage(subject, body, complete, streamed)
     if (!mayThink(subject)) {
       const { usage } = yield* byChat(subject)
-      if (complete.input !== usage.prompt_tokens) return yield* unexpected(`${complete.input} input tokens, by the chat route ${usage.prompt_tokens}`)
+      if (complete.input !== usage.prompt_tokens) return yield* unexpected(`${complete.input} input tokens, on the chat route ${usage.prompt_tokens}`)
     }
     yield* messageInputs(subject, body, complete.input)
     yield* drawsLikeChat(subject, {
@@ -115,7 +115,8 @@ export const messagesPath: TrialCheck = {
     })
     if (claims("/v1/messages/count_tokens")(subject) !== null) return `${complete.input} + ${complete.output} tokens`
     const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages })))
-    if (counted?.input_tokens !== complete.input) return yield* unexpected(`${counted?.input_tokens ?? "no"} tokens counted of a message of ${complete.input}`)
+    if (counted?.input_tokens !== complete.input)
+      return yield* unexpected(`count_tokens gives ${counted?.input_tokens ?? "no"} tokens for a message of ${complete.input}`)
     return `${complete.input} + ${complete.output} tokens`
   })
 }

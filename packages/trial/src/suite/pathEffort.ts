@@ -75,14 +75,14 @@ const effortOn = (name: string, path: Path): TrialCheck => ({
     const efforts = subject.capabilities.reasoning_controls.effort_values
     for (const effort of efforts) {
       const [first, again] = [yield* ask(effort), yield* ask(effort)]
-      if (first === null || again === null) return yield* unexpected(`${field}: no counts for an effort`)
+      if (first === null || again === null) return yield* unexpected(`${field}: no token counts with an effort`)
       const isNew = !lengths.has(first.tokens) || first.cached < again.cached
       if (!isNew) return yield* unexpected(`${field}: one of ${efforts.length} efforts does not change the prompt`)
       lengths.add(first.tokens)
       if (path !== "/v1/messages" || claims(countPath)(subject) !== null) continue
       const counting = { messages: [{ role: "user", content: question }], output_config: { effort } }
       const counted = Option.getOrNull(decodeCount(yield* post(subject, countPath, counting)))?.input_tokens
-      if (counted !== first.tokens) return yield* unexpected(`${counted ?? "no"} tokens counted of a message of ${first.tokens} with an effort`)
+      if (counted !== first.tokens) return yield* unexpected(`count_tokens gives ${counted ?? "no"} tokens for a message of ${first.tokens} with an effort`)
     }
     return `${efforts.length} efforts`
   })

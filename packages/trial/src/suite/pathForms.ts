@@ -101,7 +101,7 @@ export const textsEcho: TrialCheck = {
       ["streamed", streamed]
     ] as const) {
       if (!content.startsWith(text)) return yield* unexpected(`${way}: the text is not repeated`)
-      if (content === text) return yield* unexpected(`${way}: the text alone`)
+      if (content === text) return yield* unexpected(`${way}: the text without a continuation`)
     }
     return "2 answers"
   })

@@ -81,7 +81,7 @@ export const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<Saying>, a
 /** The fault in the number of input tokens of a longer prompt; null without a fault. */
 export const wrongInput = (field: string, input: number | undefined, plain: number, wanted: number | null): string | null => {
   if (input === undefined || input <= plain) return `${field}: the field does not increase the input tokens`
-  return wanted !== null && input !== wanted ? `${field}: ${input} input tokens, by the chat route ${wanted}` : null
+  return wanted !== null && input !== wanted ? `${field}: ${input} input tokens, on the chat route ${wanted}` : null
 }
 
 /**

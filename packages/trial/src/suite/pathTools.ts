@@ -29,7 +29,7 @@ const lostOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, r
   const messages = [{ role: "user", content: twoCities }]
   const chat = yield* converse(subject, messages, { max_tokens: roomOf(subject), tools: chatTools, tool_choice: "auto" })
   return chat.toolCalls.length > called.length && chat.usage.prompt_tokens === inputOf(received)
-    ? `calls: ${called.length}, by the chat route ${chat.toolCalls.length}`
+    ? `calls: ${called.length}, on the chat route ${chat.toolCalls.length}`
     : null
 })
 
@@ -75,7 +75,7 @@ const toolsOf = (name: string, path: Path): TrialCheck => ({
     if (!stillThought(subject, cutStream(stream))) yield* callsWeather("streamed", streamedCallsOf(stream))
     if (two !== null) yield* losesNone(subject, path, two, ask({ question: twoCities }))
     if (after !== null && !stillThought(subject, cut(after)) && !textOf(after).toLowerCase().includes("snow"))
-      return yield* unexpected("what a tool gave back is not used")
+      return yield* unexpected("the result of a tool is not used")
     return `${[one, stream, two, after].filter((received) => received !== null).length} answers`
   })
 })
@@ -86,7 +86,7 @@ const countPath = "/v1/messages/count_tokens"
 const countsWithoutTools = Effect.fnUntraced(function* (subject: SuiteSubject, input: number | null) {
   if (claims(countPath)(subject) !== null) return
   const counted = Option.getOrNull(decodeCount(yield* post(subject, countPath, countedBody({ choice: "none" }))))?.input_tokens ?? null
-  if (counted !== input) return yield* unexpected(`none: ${counted ?? "no"} tokens counted of a message of ${input ?? "no"}`)
+  if (counted !== input) return yield* unexpected(`none: count_tokens gives ${counted ?? "no"} tokens for a message of ${input ?? "no"}`)
 })
 
 /** `tool_choice` of a path decides, regardless of the question. */

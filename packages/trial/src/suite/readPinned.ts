@@ -69,7 +69,7 @@ const endedBy = (code: number | null, signal: string | null, part: RepositoryPar
       fromOutside: true,
       part: null
     })
-  const within = `within its limits, ${heapMegabytes} MB of memory among them (${signal ?? code})`
+  const within = `within the limits of its process, such as ${heapMegabytes} MB of memory (${signal ?? code})`
   return new ProcessEnded({
     message: `The repository's ${part ?? "tokenizer or chat template"} could not be ${part === "chat template" ? "rendered" : part === null ? "read" : "asked"} ${within}.`,
     fromOutside: false,

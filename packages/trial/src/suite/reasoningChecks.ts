@@ -161,7 +161,9 @@ const countedOtherwise = Effect.fnUntraced(function* (subject: SuiteSubject, rec
   )
   const usage = Option.getOrNull(decodeMessage(received))?.usage
   const input = usage === undefined ? null : messageInputTokens(usage)
-  return counted?.input_tokens === input ? null : `${counted?.input_tokens ?? "no"} tokens counted of a message of ${input ?? "no"} with thinking off`
+  return counted?.input_tokens === input
+    ? null
+    : `count_tokens gives ${counted?.input_tokens ?? "no"} tokens for a message of ${input ?? "no"} with thinking off`
 })
 
 /** Turning reasoning off, in the format that the gateway sends. */

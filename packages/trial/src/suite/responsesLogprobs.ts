@@ -27,7 +27,7 @@ const offers = ({ capabilities }: SuiteSubject): boolean =>
 /** Each token of the response has a log-probability and likeliest tokens. */
 const judgeTokens = Effect.fnUntraced(function* (answer: string) {
   const decoded = decodeBody(answer)
-  if (Option.isNone(decoded)) return yield* unexpected("log-probabilities that are no numbers")
+  if (Option.isNone(decoded)) return yield* unexpected("log-probabilities that are not numbers")
   const places = decoded.value.output
     .filter(({ type }) => type === "message")
     .flatMap(({ content }) => (content ?? []).flatMap(({ logprobs }) => logprobs ?? []))

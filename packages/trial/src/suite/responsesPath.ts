@@ -36,13 +36,13 @@ const readStream = Effect.fnUntraced(function* (subject: SuiteSubject, received:
   const read = events.flatMap(Option.toArray)
   if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
   const ends = read.filter(({ type }) => type === "response.completed" || type === "response.incomplete")
-  if (ends.length !== 1 || ends[0] !== read.at(-1)) return yield* unexpected(`a stream with ${ends.length} ends, or with something after it`)
+  if (ends.length !== 1 || ends[0] !== read.at(-1)) return yield* unexpected(`a stream with ${ends.length} end events, or with events after the end`)
   const streamed = yield* readResponse(subject, "streamed", decodeResponse(ends[0]?.response))
   const pieces = read
     .filter(({ type }) => type === "response.output_text.delta")
     .map(({ delta }) => (typeof delta === "string" ? delta : ""))
     .join("")
-  if (pieces !== streamed.text) return yield* unexpected("a stream's pieces are not the text at its end")
+  if (pieces !== streamed.text) return yield* unexpected("the pieces of a stream differ from the text at its end")
   return streamed
 })
 
@@ -80,9 +80,9 @@ const equalsChat = Effect.fnUntraced(function* (
     // Cached values may be used again. If that changes the answer of the chat route itself, the path is not compared
     // with it.
     const again = yield* byChat(subject)
-    if (again.content === chat.content) return yield* unexpected(`${way}: another text than by the chat route`)
+    if (again.content === chat.content) return yield* unexpected(`${way}: the text differs from the chat route's`)
   } else if (output !== chat.usage.completion_tokens) {
-    return yield* unexpected(`${way}: ${output} output tokens, by the chat route ${chat.usage.completion_tokens}`)
+    return yield* unexpected(`${way}: ${output} output tokens, on the chat route ${chat.usage.completion_tokens}`)
   }
 })
 
@@ -114,7 +114,7 @@ export const responsesPath: TrialCheck = {
     yield* responseInputs(subject, body, complete.input)
     yield* drawsLikeChat(subject, { path, bodyOf: (input, tokens) => ({ ...body, input, max_output_tokens: tokens }), saidIn: responseSaid })
     if (mayThink(subject)) return `${complete.input} + ${complete.output} tokens`
-    if (complete.input !== chat.usage.prompt_tokens) return yield* unexpected(`${complete.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
+    if (complete.input !== chat.usage.prompt_tokens) return yield* unexpected(`${complete.input} input tokens, on the chat route ${chat.usage.prompt_tokens}`)
     yield* equalsChat(subject, "whole", complete, chat)
     yield* equalsChat(subject, "streamed", streamed, chat)
     return `${complete.input} + ${complete.output} tokens`

@@ -36,7 +36,7 @@ const questionIsCut = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
     ["streamed", streamed]
   ] as const) {
     if (answer.content !== wanted) return yield* unexpected(`${way}: ${answer.content.length} characters, ${wanted.length} before the stop string`)
-    if (answer.finishReason !== "stop") return yield* unexpected(`${way}: ${answer.finishReason} at a stop string`)
+    if (answer.finishReason !== "stop") return yield* unexpected(`${way}: finish reason ${answer.finishReason} at a stop string`)
   }
   return true
 })

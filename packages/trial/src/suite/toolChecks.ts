@@ -109,7 +109,7 @@ export const toolChoiceNone: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const answers = yield* both(subject, [user(weather)], { tool_choice: "none" })
     const called = answers.filter(({ finishReason, toolCalls }) => toolCalls.length > 0 || finishReason === "tool_calls").length
-    return called > 0 ? yield* unexpected(`${called} of ${answers.length} answers are calls`) : `${answers.length} answers without`
+    return called > 0 ? yield* unexpected(`${called} of ${answers.length} answers are calls`) : `${answers.length} answers without a call`
   })
 }
 

@@ -149,9 +149,9 @@ describe("merging an adapter", () => {
         const stray = pair(2).map((tensor) => ({ ...tensor, name: tensor.name.replace("layers.0", "layers.7") }))
         const wrong: ReadonlyArray<readonly [files: Readonly<Record<string, Uint8Array | string>>, says: RegExp]> = [
           [{ "adapter_config.json": config(), "adapter_model.safetensors": fileOf(stray) }, /layers\.7\.q_proj.* does not have/],
-          [{ "adapter_config.json": config({ r: 1 }), "adapter_model.safetensors": fileOf(pair(2)) }, /not of the rank that is stated/],
+          [{ "adapter_config.json": config({ r: 1 }), "adapter_model.safetensors": fileOf(pair(2)) }, /does not have the stated rank/],
           [{ "adapter_config.json": config({ alpha_pattern: { "(a+)+": 1 } }), "adapter_model.safetensors": fileOf(pair(2)) }, /expressions/],
-          [{ "adapter_config.json": config(), "adapter_model.safetensors": fileOf(base) }, /no half of a pair/],
+          [{ "adapter_config.json": config(), "adapter_model.safetensors": fileOf(base) }, /belongs to no LoRA pair/],
           [{ "adapter_config.json": config(), "adapter_model.safetensors": "nothing" }, /is not a safetensors file/],
           [{ "adapter_model.safetensors": fileOf(pair(2)) }, /adapter_config/]
         ]

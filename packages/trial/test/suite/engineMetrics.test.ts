@@ -39,7 +39,7 @@ describe("an engine that is known only by the metrics of its wire entry", () => 
   it.live("fails while a request runs under the name and the label of its metric, and passes if none does", () =>
     Effect.gen(function* () {
       const check = stillAlive(() => [])
-      assert.strictEqual(yield* tried(check, 'madeup:busy{state="open"} 1\nmadeup:busy{state="open",rank="1"} 2\n'), "failed: 3 requests run on")
+      assert.strictEqual(yield* tried(check, 'madeup:busy{state="open"} 1\nmadeup:busy{state="open",rank="1"} 2\n'), "failed: 3 requests still run")
       assert.strictEqual(yield* tried(check, 'madeup:busy{state="closed"} 1\nvllm:num_requests_running 1\n'), "nothing runs")
     })
   )

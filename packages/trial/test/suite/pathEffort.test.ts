@@ -86,7 +86,7 @@ describe("efforts on other paths than the chat route", () => {
   it.effect("of a message are counted by count_tokens too", () =>
     Effect.gen(function* () {
       const [detail, left] = yield* tried("messages_effort", { longer: ({ length }) => length })
-      assert.deepStrictEqual([detail, left], ["200 tokens counted of a message of 203 with an effort", "reasoning,messages"])
+      assert.deepStrictEqual([detail, left], ["count_tokens gives 200 tokens for a message of 203 with an effort", "reasoning,messages"])
     })
   )
 })

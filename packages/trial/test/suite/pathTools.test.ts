@@ -59,8 +59,8 @@ const tried = Effect.fnUntraced(function* (name: string, { chat = 2, cut = false
 describe("tool calls on other paths than the chat route", () => {
   const several: ReadonlyArray<readonly [promise: string, makes: Makes, expected: string]> = [
     ["pass if they are as on the chat route", {}, "4 answers"],
-    ["fail if one of two is lost", { two: [1] }, "failed: two cities: calls: 1, by the chat route 2"],
-    ["fail if both of two are lost", { two: [0] }, "failed: two cities: calls: 0, by the chat route 2"],
+    ["fail if one of two is lost", { two: [1] }, "failed: two cities: calls: 1, on the chat route 2"],
+    ["fail if both of two are lost", { two: [0] }, "failed: two cities: calls: 0, on the chat route 2"],
     ["pass if the chat route makes no more calls", { two: [1], chat: 1 }, "4 answers"],
     ["pass if a lost call does not repeat", { two: [1, 2] }, "4 answers"],
     ["fail without a call for one city", { one: 0 }, "failed: whole: no call"],

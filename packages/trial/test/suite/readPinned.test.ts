@@ -91,7 +91,7 @@ describe("a commit's tokenizer and template", () => {
         const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
         return defect instanceof ProcessEnded ? ([defect.part, defect.message] as const) : ([null, `${defect}`] as const)
       }, Effect.scoped)
-      const limits = "The repository's tokenizer could not be asked within its limits, 384 MB of memory among them"
+      const limits = "The repository's tokenizer could not be asked within the limits of its process, such as 384 MB of memory"
       assert.deepStrictEqual(
         [yield* failureAfter("fall"), yield* failureAfter("SIGABRT")],
         [
@@ -116,7 +116,10 @@ describe("a commit's tokenizer and template", () => {
       const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
       if (!(defect instanceof ProcessEnded)) return assert.fail(`${defect}`)
       assert.deepInclude(defect, { part: "chat template", fromOutside: false })
-      assert.strictEqual(defect.message, "The repository's chat template could not be rendered within its limits, 384 MB of memory among them (SIGABRT).")
+      assert.strictEqual(
+        defect.message,
+        "The repository's chat template could not be rendered within the limits of its process, such as 384 MB of memory (SIGABRT)."
+      )
     }).pipe(Effect.scoped)
   )
 
