@@ -47,17 +47,26 @@ export const availableVerdict = (run: Run, ready: Verdict): Verdict => {
     : { holds: false, reason: "EngineNotReady", message: `The engine of revision ${revision}, deployment ${deploymentId}, has no traffic.` }
 }
 
+/** Reason of `Progressing` if the model has stopped halfway to a new revision. */
+export const moveStopped = "MoveStopped"
+
 /**
  * `Progressing`: whether the newest run proceeds or has succeeded, as in a Deployment of Kubernetes. `Stalled`: whether
  * nothing happens until the specification changes, as kstatus defines it. `refused`: the condition `Accepted` of a
- * specification that has no run.
+ * specification that has no run. `stopped`: why the model has stopped halfway to the revision of the run; null if it has
+ * not.
  */
-export const progressVerdicts = ({ failure, phase }: Run, message: string, refused?: Pick<Verdict, "message" | "reason">) => {
+export const progressVerdicts = (
+  { failure, phase }: Run,
+  message: string,
+  refused: Pick<Verdict, "message" | "reason"> | undefined,
+  stopped: string | null
+) => {
   const isStalled = refused !== undefined || (isFinished(phase) && phase !== "activated")
-  const ownReason = phase === "activated" ? "Complete" : failure === null ? capitalized(phase) : camelCase(failure.code)
-  const verdict = { reason: refused?.reason ?? ownReason, message: refused?.message ?? (phase === "activated" ? "The newest run succeeded." : message) }
+  const done = stopped === null ? { reason: "Complete", message: "The newest run succeeded." } : { reason: moveStopped, message: stopped }
+  const verdict = refused ?? (phase === "activated" ? done : { reason: failure === null ? capitalized(phase) : camelCase(failure.code), message })
   return [
-    { type: "Progressing", verdict: { ...verdict, holds: !isStalled } },
+    { type: "Progressing", verdict: { ...verdict, holds: !isStalled && stopped === null } },
     { type: "Stalled", verdict: { ...verdict, holds: isStalled } }
   ]
 }

@@ -55,6 +55,7 @@ interface PatchInput {
   /** See `fundingReason`. */
   readonly unfunded: string | null
   readonly withheld: string | null
+  readonly stopped: string | null
   readonly classGone: boolean
   readonly now: number
 }

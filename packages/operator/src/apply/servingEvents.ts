@@ -4,12 +4,13 @@ import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
+import { moveStopped } from "./modelVerdicts.ts"
 import { aboutResource, minuteOf } from "./transitionEvents.ts"
 
 /** Reasons of `Ready` if a model that should serve does not. */
 const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer", "GatewayUnreachable", "BalanceUsedUp", "BillingSuspended"])
 
-const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
+const conditionOf = (status: ModelDeploymentStatus, wanted: string) => status.conditions?.find(({ type }) => type === wanted)
 
 interface Input {
   readonly run: Run
@@ -28,8 +29,8 @@ interface Input {
  */
 const readyChange = ({ resource: { status: earlierStatus }, run, status }: Input) => {
   if (earlierStatus?.deploymentId !== run.id || earlierStatus.phase !== "activated") return null
-  const before = readyOf(earlierStatus)
-  const after = readyOf(status)
+  const before = conditionOf(earlierStatus, "Ready")
+  const after = conditionOf(status, "Ready")
   return before === undefined || after === undefined || before.reason === after.reason ? null : { before, after }
 }
 
@@ -40,11 +41,20 @@ const outageMessage = ({ pod, status }: Input, { before, after }: NonNullable<Re
   return `${newPod}${status.message ?? after.message}${why}`
 }
 
+/** The event of a move to a new revision that has just stopped. */
+const moveEvents = ({ now, resource, run, status }: Input): ReadonlyArray<Event> => {
+  const after = conditionOf(status, "Progressing")
+  const before = resource.status?.deploymentId === run.id ? conditionOf(resource.status, "Progressing") : undefined
+  if (after?.reason !== moveStopped || before?.reason === moveStopped) return []
+  const name = `${objectName(run.id)}.${moveStopped.toLowerCase()}`
+  return [aboutResource(resource, { name, type: "Warning", action: "Serve", reason: moveStopped, message: after.message, at: now, again: minuteOf(now) })]
+}
+
 /**
  * The event of a serving model whose engine becomes unavailable, whose problem changes, or that serves again. None if
  * the status shows that already.
  */
-export const servingEvents = (input: Input): ReadonlyArray<Event> => {
+const readyEvents = (input: Input): ReadonlyArray<Event> => {
   const { now, resource, run } = input
   const change = readyChange(input)
   if (change === null) return []
@@ -59,3 +69,6 @@ export const servingEvents = (input: Input): ReadonlyArray<Event> => {
   const isRecovery = after.status === "True" && outages.has(before.reason)
   return isRecovery ? [event("serving", "Normal", "Serving", "The engine serves again.")] : []
 }
+
+/** The events of a serving model: its engine, and its move to this revision. None if the status shows them already. */
+export const servingEvents = (input: Input): ReadonlyArray<Event> => [...readyEvents(input), ...moveEvents(input)]

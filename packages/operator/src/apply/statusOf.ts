@@ -32,6 +32,8 @@ interface StatusInput {
   readonly withheld?: string | null
   /** The object that the API server refuses; null if it refuses none. */
   readonly refusal?: Refusal | null
+  /** Why the model has stopped halfway to this revision; null if it has not. */
+  readonly stopped?: string | null
   /** Whether its host class does not exist. */
   readonly classGone?: boolean
   /** Unix milliseconds. */
@@ -110,7 +112,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   const first = accepted(input)
   const refused = first?.status === "False" ? first : undefined
   const ready = readyVerdict(input)
-  const progress = progressVerdicts(run, message, refused)
+  const progress = progressVerdicts(run, message, refused, input.stopped ?? null)
   const condition = (type: string, { holds, message, reason }: Verdict, observedGeneration = generationOf(input)): Condition => {
     const status = holds ? "True" : "False"
     const earlier = before?.conditions?.find((candidate) => candidate.type === type)

@@ -9,6 +9,7 @@ import { draining } from "./draining.ts"
 import { held } from "./held.ts"
 import { onEngine } from "./onEngine.ts"
 import { hasPod } from "./Rule.ts"
+import { stoppedMove } from "./stoppedMove.ts"
 import { describeEarlier, followed, withinSurge } from "./surge.ts"
 import { endpointOf, isUp } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
@@ -110,15 +111,16 @@ const merge = (observation: Observation, first: DecidedMember, members: Readonly
   const desired = desiredOf(observation)
   const wanted = members.filter(({ ordinal }) => ordinal < desired)
   const worst = wanted.find((member) => !isGood(member)) ?? members.find(({ ordinal }) => ordinal >= desired) ?? first
-  const count = ` ${wanted.filter(isGood).length} of ${desired} ${desired === 1 ? "engine serves" : "engines serve"}.${describeEarlier(observation)}`
+  const stopped = stoppedMove(observation)
+  const count = ` ${wanted.filter(isGood).length} of ${desired} ${desired === 1 ? "engine serves" : "engines serve"}.${describeEarlier(observation)}${stopped === null ? "" : ` ${stopped.message}`}`
   const { message, publicMessage, rule } = worst.decision
   const times = members.flatMap(({ decision }) => decision.requeueAt ?? [])
   return by("fleet", {
     actions: [...publication, ...otherActions(members)],
     work: worker?.decision.work ?? null,
     ...(worker === undefined || worker.ordinal === 0 ? {} : { ordinal: worker.ordinal }),
-    message: message + count,
-    ...(publicMessage === undefined ? {} : { publicMessage: publicMessage + count }),
+    message: message + count + (stopped === null ? "" : ` ${stopped.remedy}`),
+    ...(publicMessage === undefined && stopped === null ? {} : { publicMessage: (publicMessage ?? message) + count }),
     requeueAt: times.length === 0 ? null : Math.min(...times),
     ...(rule === undefined ? {} : { rule })
   })

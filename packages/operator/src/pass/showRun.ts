@@ -5,6 +5,7 @@ import { progressOf } from "../apply/progressOf.ts"
 import { recordEngines } from "../apply/recordEngines.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
 import { shownEngine } from "../decide/fleet.ts"
+import { stoppedMove } from "../decide/stoppedMove.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
 import { enginesOf } from "../observation/engines.ts"
 import { isServed } from "../observation/isServed.ts"
@@ -58,6 +59,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
   const progress = progressOf(observation, publicMessage)
   const unrecorded = yield* recordProgress({ run, progress, backlog: backlog(), now })
   const shown = shownEngine(observation)
+  const stopped = isServed(observation) ? stoppedMove(observation) : null
   const pods = shownPods(memory, decided, shown)
   yield* recordEngines(run, pods.engines)
   const { resource } = applied
@@ -76,6 +78,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
     idle: isIdle,
     unfunded,
     withheld: whyNoTraffic(shown, now),
+    stopped: stopped === null ? null : `${stopped.message} ${stopped.remedy}`,
     classGone: observation.podClass === null,
     now
   })

@@ -32,6 +32,13 @@ describe("a serving revision", () => {
     assert.deepInclude(events(away, served)[0], { type: "Normal", reason: "Serving" })
   })
 
+  it("records a warning if the model has stopped halfway to it, once", () => {
+    const stopped = statusOf({ ...input, pod, stopped: "It waits for a GPU. Free one." })
+    assert.deepInclude(events(served, stopped)[0], { type: "Warning", reason: "MoveStopped", action: "Serve", note: "It waits for a GPU. Free one." })
+    assert.isEmpty(events(stopped, stopped))
+    assert.isEmpty(events(stopped, served))
+  })
+
   it("says that a new pod was created if the previous one is gone", () => {
     const [gone] = events(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
     assert.match(gone?.note ?? "", /^The engine's pod was deleted, and a new one was created\./)

@@ -417,6 +417,13 @@ describe("the status", () => {
     assert.notInclude(ended.conditions?.map(({ type }) => type) ?? [], "ScalingLimited")
   })
 
+  it("is not progressing, and not stalled, if the model has stopped halfway to its revision", () => {
+    const status = statusOf({ ...input, run: { ...run, ...serving, applied: applied(1) }, stopped: "It waits for a GPU. Free one." })
+    const [progressing, stalled] = ["Progressing", "Stalled"].map((name) => status.conditions?.find(({ type }) => type === name))
+    assert.deepInclude(progressing, { status: "False", reason: "MoveStopped", message: "It waits for a GPU. Free one." })
+    assert.strictEqual(stalled?.status, "False")
+  })
+
   it("of the object of one run does not tell about other runs of the model", () => {
     const status = statusOf({ ...input, run: { ...run, phase: "booting", predecessor: earlier } })
     assert.isUndefined(status.serving)

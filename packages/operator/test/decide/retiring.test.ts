@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
+import { stoppedMove } from "../../src/decide/stoppedMove.ts"
 import { drainTime, moveInterval } from "../../src/limits.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { noGrowth, type ObservedEngine } from "../../src/observation/ObservedEngine.ts"
@@ -133,4 +134,33 @@ describe("the engines of a new revision", () => {
       ["Another engine waits for an engine of the earlier revision to leave. 1 of 4 engines serve. 4 of the earlier revision still serve.", moveInterval]
     )
   })
+
+  const stopped = (serving: number, others: number, settings: Partial<PodClass> = {}, limit: Observation["growth"]["limit"] = "gpus") => {
+    const observation = move(serving, others, 0, settings)
+    return { ...observation, growth: { ...observation.growth, limit } }
+  }
+  const text =
+    "The move to the new revision has stopped: its next engine waits for free GPUs, and the 3 engines of the earlier revision go on until that engine serves."
+
+  it("say that the move has stopped without a free GPU, and the administrator what to do", () => {
+    const { message, publicMessage } = decide(stopped(1, 3), 0)
+    const count = `Another engine waits for free GPUs. 1 of 4 engines serve. 3 of the earlier revision still serve. ${text}`
+    assert.strictEqual(publicMessage, count)
+    assert.strictEqual(message, `${count} Free GPUs of the host class, or set \`maxUnavailable: 1\` on the host class local.`)
+    assert.include(stoppedMove(stopped(1, 2, { maxUnavailable: 1 }, "organization"))?.remedy, "Raise the organization's GPU limit, or set `maxUnavailable: 2`")
+  })
+
+  const going: ReadonlyArray<readonly [what: string, observation: Observation]> = [
+    ["an engine of the earlier revision may leave", stopped(1, 3, { maxUnavailable: 1 })],
+    ["more engines serve than wanted", stopped(2, 3)],
+    ["the earlier revision has left", stopped(2, 0)],
+    ["all engines of the new revision exist", stopped(4, 0)],
+    ["a GPU is free", move(1, 3, 1)],
+    [
+      "no gateway has reached the engine yet",
+      { ...stopped(1, 3), run: { ...stopped(1, 3).run, endpoints: published([0]).map((each) => ({ ...each, reachable: false })) } }
+    ],
+    ["funds are used up, which has its own message", stopped(1, 3, {}, "funds")]
+  ]
+  for (const [what, observation] of going) it(`do not say so if ${what}`, () => assert.isNull(stoppedMove(observation)))
 })
