@@ -144,21 +144,22 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   return isIdle(observation, now) ? by("idle", draining(observation, now, idle)) : by("serving", scaled(observation, now))
 }
 
+/** Whether engines serve that the operator does not take away by itself, or only one by one. */
+const isProtected = (observation: Observation, now: number): boolean => {
+  const { run } = observation
+  if (reuses(observation) || run.modelDeleted || !hasAnyPod(observation)) return false
+  if (run.revision?.status === "superseded") return retires(observation, now)
+  return isServed(observation) && run.replacedBy === null && !isIdle(observation, now) && !isUnpaid(observation, now)
+}
+
 /**
  * The disruption budget exists while engines serve, unless their host class allows evictions. An edited budget is
  * corrected.
  */
 const budget = (observation: Observation, now: number): ReadonlyArray<Action> => {
-  const { podClass, run } = observation
-  const serves =
-    isServed(observation) &&
-    !reuses(observation) &&
-    run.replacedBy === null &&
-    hasAnyPod(observation) &&
-    !isIdle(observation, now) &&
-    !isUnpaid(observation, now)
+  const { podClass } = observation
   const exists = observation.budget !== "absent"
-  const wanted = serves && (podClass === null ? exists : !podClass.evictable)
+  const wanted = isProtected(observation, now) && (podClass === null ? exists : !podClass.evictable)
   if (wanted) return observation.budget === "intact" ? [] : [Action.EnsureBudget()]
   return exists ? [Action.RemoveBudget()] : []
 }

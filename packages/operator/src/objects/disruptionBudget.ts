@@ -19,11 +19,14 @@ const isServing = ({ deleting, lost, name, ready, url }: Pod, endpoints: Run["en
 
 /**
  * How many engines must be ready for the others to be evicted: one of several that serve may go. Kubernetes also counts
- * a ready engine without traffic (it is compared, or it leaves), so each of those raises the number. `pods`: of all
- * engines, null for one that is missing.
+ * a ready engine without traffic (it is compared, or it leaves), so each of those raises the number. An earlier revision
+ * needs only as many as the newer ones lack, and none of its engines is replaced. `pods`: of all engines, null for one
+ * that is missing.
  */
-export const leastReady = ({ endpoints, replicas = 1 }: Pick<Run, "endpoints" | "replicas">, pods: ReadonlyArray<Pod | null>): number => {
-  const least = Math.max(1, replicas - 1)
+export const leastReady = ({ endpoints, newer, replicas = 1 }: Pick<Run, "endpoints" | "newer" | "replicas">, all: ReadonlyArray<Pod | null>): number => {
+  const isEarlier = newer !== undefined && newer !== null
+  const least = Math.max(isEarlier && newer.length > 0 ? 0 : 1, replicas - (newer?.length ?? 0) - 1)
+  const pods = isEarlier ? all.filter((pod) => pod !== null) : all
   const serving = pods.filter((pod) => pod !== null && isServing(pod, endpoints)).length
   return Math.min(least + pods.length - serving, Math.max(least, pods.length))
 }

@@ -91,6 +91,16 @@ describe("the engines of an earlier revision", () => {
     )
   })
 
+  it("have a disruption budget while they serve, and none when they leave together", () => {
+    const guarded = (budget: Observation["budget"]) => earlier({ newer: 1, change: { budget, podClass: { ...podClass, evictable: false } } })
+    const tags = (observation: Observation) => decide(observation, 0).actions.flatMap(({ _tag }) => (_tag.endsWith("Budget") ? _tag : []))
+    assert.deepStrictEqual(tags(guarded("absent")), ["EnsureBudget"])
+    assert.deepStrictEqual(tags(guarded("edited")), ["EnsureBudget"])
+    assert.deepStrictEqual(tags(guarded("intact")), [])
+    const intact = guarded("intact")
+    assert.deepStrictEqual(tags({ ...intact, run: { ...intact.run, newer: null } }), ["RemoveBudget"])
+  })
+
   it("leave at once if their organization cannot pay", () => {
     const unpaid = earlier({ newer: 1, change: { funding: { why: "balance", releaseAt: 0 } } })
     assert.deepStrictEqual(actionsOf(unpaid, 1), ["Publish "])

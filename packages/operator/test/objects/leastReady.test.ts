@@ -32,4 +32,16 @@ describe("the number of engines that must be ready for the others to be evicted"
   for (const [what, replicas, pods, endpoints, expected] of cases) {
     it(`${what}: ${expected}`, () => assert.strictEqual(leastReady({ replicas, endpoints }, pods), expected))
   }
+
+  const earlier = [
+    ["no newer engine serves", [], all, routes(0, 1, 2, 3), 3],
+    ["one newer engine serves", ["new-0"], [engine(0), engine(1), engine(2)], routes(0, 1, 2), 2],
+    ["one newer engine serves, and an earlier one leaves", ["new-0"], all, routes(0, 1, 2), 3],
+    ["one newer engine serves, and an earlier one was lost", ["new-0"], [engine(0), engine(1), null], routes(0, 1), 2],
+    ["three newer engines serve", ["new-0", "new-1", "new-2"], [engine(0)], routes(0), 0],
+    ["three newer engines serve, and an earlier one finishes its requests", ["new-0", "new-1", "new-2"], [engine(0)], [], 1]
+  ] as const
+  for (const [what, newer, pods, endpoints, expected] of earlier) {
+    it(`of an earlier revision, ${what}: ${expected}`, () => assert.strictEqual(leastReady({ replicas: 4, newer, endpoints }, pods), expected))
+  }
 })
