@@ -26,6 +26,9 @@ const stageOf = (gpus: number) => {
   stage.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": String(gpus) }, conditions: [{ type: "Ready", status: "True" }] } })
   return stage
 }
+const otherModel = Schema.decodeSync(ModelId)("mdl_01k3v7m8q2w4x6y8z0a2b4c6d9")
+/** The owner asked for one engine at least. The second one may go to another model. */
+const lendSecond = (stage: Stage) => stage.change((row) => ({ ...row, scaling: { minReplicas: 1, maxReplicas: 2, target: 0.8 } }))
 /** Whether something limits the number of engines, and what. */
 const limitOf = (stage: Stage) => {
   const conditions = stage.mirrored()?.conditions
@@ -116,7 +119,8 @@ describe("a model that is scaled to two engines", () => {
         yield* stage.until(() => messageOf(stage) === "Serves.")
         scale(stage, 2)
         yield* stage.until(both(stage))
-        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, model: "acme/other" })
+        lendSecond(stage)
+        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, modelId: otherModel, model: "acme/other" })
         yield* stage.until(() => published(stage).join() === first)
         while (!stage.kube.names("Pod").includes(enginePodName(otherDeployment))) yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(stage.kube.names("Pod").toSorted(), [first, enginePodName(otherDeployment)].toSorted())
@@ -134,8 +138,8 @@ describe("a model that is scaled to two engines", () => {
         yield* stage.until(both(stage))
         assert.strictEqual(limitOf(stage), "False Granted")
         assert.deepStrictEqual(stage.row().engines, { granted: 2, ready: 2, limit: null })
-        const other = Schema.decodeSync(ModelId)("mdl_01k3v7m8q2w4x6y8z0a2b4c6d9")
-        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, modelId: other, model: "acme/other", gpuLimit: 2 })
+        lendSecond(stage)
+        stage.add({ ...run, id: otherDeployment, engineRun: otherDeployment, modelId: otherModel, model: "acme/other", gpuLimit: 2 })
         yield* stage.until(() => published(stage).join() === first)
         while (!stage.kube.names("Pod").includes(enginePodName(otherDeployment))) yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(stage.kube.names("Pod").toSorted(), [first, enginePodName(otherDeployment)].toSorted())
