@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { FailureCode, failureOwners, type MetricFamily, requestVocabulary } from "@seatrial/domain"
+import { FailureCode, failureTraits, type MetricFamily, RefusalCode, requestVocabulary } from "@seatrial/domain"
 import { gatewayMetrics } from "@seatrial/gateway"
 import { kubeMetrics } from "@seatrial/kube"
 import { operatorMetrics } from "@seatrial/operator"
@@ -82,7 +82,7 @@ describe.each([
 
 it("the alert for failed deployments has exactly the codes that their users cannot fix", () => {
   const [, codes = ""] = /seatrial_operator_failures_total\{.*,code=~"([a-z_|]+)"/u.exec(chart("templates/monitoring.yaml")) ?? []
-  const others = Object.entries(failureOwners).flatMap(([code, owner]) => (["hub", "cluster", "node", "operator"].includes(owner) ? [code] : []))
+  const others = Object.entries(failureTraits).flatMap(([code, { owner }]) => (["hub", "cluster", "node", "operator"].includes(owner) ? [code] : []))
   assert.deepStrictEqual(codes.split("|").sort(), others.sort())
 })
 
@@ -94,11 +94,20 @@ describe("the operations documents", () => {
     assert.deepStrictEqual([...documented].sort(), [...FailureCode.literals].sort())
   })
 
+  it("list the codes with which a preview refuses", () => {
+    const page = readFileSync(new URL("../../docs/reference/api.md", import.meta.url), "utf8")
+    const list = /^Codes of a refusal: ([^.]+)\./mu.exec(page)?.[1] ?? ""
+    assert.sameMembers(
+      [...list.matchAll(/`([a-z_]+)`/g)].map(([, code]) => code),
+      [...RefusalCode.literals]
+    )
+  })
+
   it("state the owner, the meaning and the remedy of each failure code", () => {
     for (const row of tableUnder("failure-codes.md", "Codes")) {
       const [codes = "", , whose = "", meaning = "", remedy = ""] = row.split(" | ")
       for (const [, code = ""] of codes.matchAll(/`([a-z_]+)`/g)) {
-        assert.strictEqual(whose, Object.entries(failureOwners).find(([name]) => name === code)?.[1], code)
+        assert.strictEqual(whose, Object.entries(failureTraits).find(([name]) => name === code)?.[1].owner, code)
       }
       assert.isAbove(meaning.length, 10, codes)
       assert.isAbove(remedy.length, 10, codes)
@@ -111,7 +120,7 @@ describe("the operations documents", () => {
     const owners = { caller: "The caller", hub: "The hub", model: "The model", fit: "The memory estimate", engine: "The engine", operator: "Seatrial" }
     const cluster = "The cluster, a node"
     const named = rows.flatMap((row) => [...row.matchAll(/`([a-z_]+)`/gu)].map(([, code = ""]) => `${code}: ${row.split(" | ")[0]?.slice(2)}`))
-    const expected = Object.entries(failureOwners).map(([code, owner]) => `${code}: ${owner === "cluster" || owner === "node" ? cluster : owners[owner]}`)
+    const expected = Object.entries(failureTraits).map(([code, { owner }]) => `${code}: ${owner === "cluster" || owner === "node" ? cluster : owners[owner]}`)
     assert.deepStrictEqual(named.toSorted(), expected.toSorted())
   })
 

@@ -1,4 +1,4 @@
-import type { FailureCode, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
+import { type FailureCode, failureTraits, type Measured, type ModelConfig, type NamedFailure, type ServingSettings } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { flagLabel } from "../flagIssue.ts"
@@ -68,13 +68,7 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
 ]
 
 /** Causes whose text does not name the file, tensor or value. The last error of the engine names it. */
-const unspecificCodes = new Set<FailureCode>([
-  "engine_start_failed",
-  "weights_missing",
-  "weights_incomplete",
-  "tokenizer_unreadable",
-  "unsupported_architecture"
-])
+const isUnspecific = (code: FailureCode): boolean => failureTraits[code].mayBeWeights || code === "unsupported_architecture"
 
 /** Maximum number of characters of the engine's message in a failure text. */
 const maxErrorChars = 300
@@ -190,7 +184,7 @@ export const reference: EngineAdapter = {
   bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
     const failure = known === undefined ? unnamed : { code: known[1], text: known[2] }
-    const message = unspecificCodes.has(failure.code) ? lastError(log) : null
+    const message = isUnspecific(failure.code) ? lastError(log) : null
     return message === null ? failure : { ...failure, text: `${failure.text} Its last error: ${message}.` }
   }
 }

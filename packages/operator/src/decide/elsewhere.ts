@@ -1,18 +1,9 @@
-import { type FailureCode, maxRequeues } from "@seatrial/domain"
+import { type FailureCode, failureTraits, maxRequeues } from "@seatrial/domain"
 import type { Observation } from "../observation/Observation.ts"
 import { Action, act, by, type Decision, fail } from "./Decision.ts"
 
 /** The code that is recorded for a node with a failed GPU. */
 const gpuFault = "gpu_fault"
-
-/**
- * Failures that one node may show and another may not. A second node decides. All other failures belong to the model or
- * its engine.
- */
-const oncePerNode: ReadonlySet<FailureCode> = new Set(["output_garbage", "nondeterministic_output", "engine_crashed", "trial_unavailable"])
-
-/** Failures that a failing GPU may also cause. */
-const mayBeCard: ReadonlySet<FailureCode> = new Set([...oncePerNode, "checks_failed", "engine_hung", "benchmark_floor"])
 
 /**
  * Earlier faults of that kind, from before the current phase. Each belongs to another attempt, usually on another node.
@@ -48,8 +39,9 @@ export const onceElsewhere = (observation: Observation, code: string, reason: st
  * tried first. After that, engine and model are at fault.
  */
 export const judge = (observation: Observation, code: FailureCode, text: string): Decision => {
-  if (observation.pod?.gpuFault === true && mayBeCard.has(code)) return leaveFailedCard(observation)
-  if (!oncePerNode.has(code)) return fail(code, text)
+  const { mayBeGpu, mayBeNode } = failureTraits[code]
+  if (observation.pod?.gpuFault === true && mayBeGpu) return leaveFailedCard(observation)
+  if (!mayBeNode) return fail(code, text)
   const before = earlier(observation, code).length
   const retry = onceElsewhere(observation, code, `${code} on one node. Another node is tried, to find out whether the node or the model is at fault.`)
   return retry ?? fail(code, before === 0 ? text : `${text} Reproduced on two attempts${observation.elsewhere ? ", on two nodes" : ""}.`)

@@ -1,4 +1,4 @@
-import { type FailureCode, maxRequeues, type NamedFailure } from "@seatrial/domain"
+import { failureTraits, maxRequeues, type NamedFailure } from "@seatrial/domain"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
@@ -135,9 +135,6 @@ export const endedWithItsNode = ({ lastExit }: ObservedPod) => lastExit !== null
 /** The remedy if an engine exceeds its host memory. */
 export const moreMemory = "Choose a host class with more memory, or ask the cluster administrator to raise its memoryBytes."
 
-/** Start failures that missing weights may cause. */
-const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
-
 const ending: Rule = ({ pod }) => (pod.deleting ? wait("The deployment waits for an earlier engine to end.") : null)
 
 const ready: Rule = (observation) => {
@@ -158,7 +155,7 @@ const failedStart: Rule = (observation, now) => {
   const failure = engine?.bootFailure(observation.bootLog ?? "") ?? unknownStartFailure
   // A cause that the engine names takes precedence over a failed GPU of the node.
   if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(observation)
-  const redownload = ofWeights.has(failure.code) ? redownloadWeights(observation, now) : null
+  const redownload = failureTraits[failure.code].mayBeWeights ? redownloadWeights(observation, now) : null
   return redownload ?? fail(failure.code, failure.text)
 }
 

@@ -1,25 +1,7 @@
 import { type CheckOutcome, type CheckReport, type FailureCode, isFailedCheck, type NamedFailure } from "@seatrial/domain"
 
-/**
- * The failure code of each check that points to the model or the engine. All other checks fail with `checks_failed`.
- */
-const codes: Readonly<Record<string, FailureCode>> = {
-  files_match_commit: "weights_mismatch",
-  tensors_complete: "weights_incomplete",
-  config_coherent: "weights_incomplete",
-  tokenizer_agrees: "template_mismatch",
-  template_agrees: "template_mismatch",
-  loaded_tensors: "output_garbage",
-  text_likelihood: "output_garbage",
-  adapter_effect: "adapter_not_applied",
-  fidelity: "fidelity_not_run",
-  golden_answers: "output_garbage",
-  output_sane: "output_garbage",
-  greedy_repeats: "nondeterministic_output"
-}
-
 /** The remedy for each code, as a sentence. */
-const remedies: Partial<Record<FailureCode, string>> = {
+const remedies = {
   checks_failed: "The engine does not serve this model correctly; try another runtime or revision.",
   weights_mismatch: "Deploy again, to download the files again.",
   weights_incomplete: "Choose a revision whose files match its configuration.",
@@ -33,6 +15,24 @@ const remedies: Partial<Record<FailureCode, string>> = {
   trial_unavailable:
     "The engine was still computing, and the model is not at fault. Deploy again when the node is less busy, or use a faster host class or a shorter context.",
   cross_request_leak: "The engine mixes up requests and must not serve. Contact the cluster administrator."
+} satisfies Partial<Record<FailureCode, string>>
+
+/**
+ * The failure code of each check that points to the model or the engine. All other checks fail with `checks_failed`.
+ */
+const codes: Readonly<Record<string, keyof typeof remedies>> = {
+  files_match_commit: "weights_mismatch",
+  tensors_complete: "weights_incomplete",
+  config_coherent: "weights_incomplete",
+  tokenizer_agrees: "template_mismatch",
+  template_agrees: "template_mismatch",
+  loaded_tensors: "output_garbage",
+  text_likelihood: "output_garbage",
+  adapter_effect: "adapter_not_applied",
+  fidelity: "fidelity_not_run",
+  golden_answers: "output_garbage",
+  output_sane: "output_garbage",
+  greedy_repeats: "nondeterministic_output"
 }
 
 /** The remedy if the cause is more specific than the code. */
@@ -90,9 +90,11 @@ const bestExplanation = (reasons: ReadonlyArray<FailedCheck>): FailedCheck | und
   return first.outcome.outcome === "engine_error" ? (saying("output_garbage") ?? first) : first
 }
 
+const remedyByCode: Partial<Record<FailureCode, string>> = remedies
+
 const remedyOf = ({ code, outcome: { cause, outcome } }: FailedCheck): string | undefined => {
   if (cause !== undefined) return closerRemedies[cause]
-  return outcome === "engine_error" && code === "output_garbage" ? closerRemedies.engine_error : remedies[code]
+  return outcome === "engine_error" && code === "output_garbage" ? closerRemedies.engine_error : remedyByCode[code]
 }
 
 /**
