@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type InferencePath, modelCapabilities, requestVocabulary, responseFormatVocabulary, withdrawCapabilities } from "@seatrial/domain"
+import { type InferencePath, inferencePaths, modelCapabilities, requestVocabulary, responseFormatVocabulary, withdrawCapabilities } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { suiteChecks } from "@seatrial/trial"
 import { capabilityUses } from "../../packages/gateway/test/capabilityUses.ts"
@@ -7,7 +7,6 @@ import { ableTemplate, capabilitiesOf, everything, sentOf } from "../../packages
 import { featureOwners, fieldOwners, formatOwners, type Owners, otherwise, pathOwners } from "./owners.ts"
 
 const classes = new Map(suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }).map(({ class: kind, name }) => [name, kind]))
-const paths = Object.keys(requestVocabulary).filter((path): path is InferencePath => Object.hasOwn(requestVocabulary, path))
 const all = capabilitiesOf(everything)
 const rowsOf = (owners: Owners) => owners.filter((owner) => !otherwise.some((one) => one === owner))
 const without = (owners: Owners) => withdrawCapabilities(all, rowsOf(owners))
@@ -28,11 +27,11 @@ const isShown = (value: unknown) => value === true || (Array.isArray(value) && v
 
 describe("every catalog entry has an owner", () => {
   it("each field, format, feature and path has a row of the suite, or a reason why there is none", () => {
-    for (const path of paths) {
+    for (const path of inferencePaths) {
       assert.sameMembers(Object.keys(fieldOwners[path]), [...requestVocabulary[path]], path)
       assert.sameMembers(Object.keys(formatOwners[path]), [...responseFormatVocabulary[path]], path)
     }
-    assert.sameMembers(Object.keys(pathOwners), paths)
+    assert.sameMembers(Object.keys(pathOwners), [...inferencePaths])
     assert.sameMembers(Object.keys(featureOwners), [...features(all).keys()])
     const owners = [featureOwners, pathOwners, ...Object.values(fieldOwners), ...Object.values(formatOwners)].flatMap(
       (each): ReadonlyArray<Owners> => Object.values(each)
@@ -43,7 +42,7 @@ describe("every catalog entry has an owner", () => {
     )
   })
 
-  for (const path of paths) {
+  for (const path of inferencePaths) {
     it(`${path}: entries that their rows did not observe are not listed`, () => {
       const left: Array<string> = []
       for (const [field, owners] of Object.entries<Owners>(fieldOwners[path])) {
@@ -75,7 +74,7 @@ describe("every catalog entry has an owner", () => {
     for (const engine of engines) {
       const shown = modelCapabilities(engine.served, { chat_template: ableTemplate, commit: "c".repeat(40) })
       for (const feature of unserved) assert.isFalse(isShown(features(shown).get(feature)), `${engine.version}: ${feature}`)
-      for (const path of paths) {
+      for (const path of inferencePaths) {
         for (const [field, owners] of Object.entries<Owners>(fieldOwners[path])) {
           if (owners.includes("not served"))
             assert.isFalse(shown.supported_parameters_by_endpoint[path]?.includes(field), `${engine.version}: ${path} ${field}`)
@@ -92,7 +91,7 @@ describe("every catalog entry has an owner", () => {
       "/v1/messages": { messages: [{ role: "user", content: "hi" }], max_tokens: 9 },
       "/v1/messages/count_tokens": { messages: [{ role: "user", content: "hi" }] }
     }
-    for (const path of paths) {
+    for (const path of inferencePaths) {
       for (const [field, owners] of Object.entries<Owners>(fieldOwners[path])) {
         if (isSeen(owners) || owners.includes("not served")) continue
         const use = capabilityUses.find(({ capability }) => capability === `supported_parameters_by_endpoint.${path}.${field}`)

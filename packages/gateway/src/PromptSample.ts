@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto"
+import { conversationFields, instructionFields, promptFields } from "@seatrial/domain"
 import { isObject, parseJson } from "./dialects/json.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
 
@@ -36,7 +37,7 @@ export const samplePrompt = ({ engineBody, givenTokens, imageCount, withoutImage
 }
 
 /** The request members that make up the prompt. */
-const promptMembers = ["prompt", "input", "messages", "system", "instructions", "tools"] as const
+const promptMembers = [...promptFields, ...instructionFields, "tools"]
 
 /** Members of messages that the prompt does not contain as text. */
 const framing = new Set(["role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status", "cache_control"])
@@ -65,6 +66,6 @@ export const promptOf = ({ json, scale }: PromptSample): { readonly text: string
     if (name === "tools") for (const tool of Array.isArray(value) ? value : [value]) texts.push(JSON.stringify(tool))
     else texts.push(...textsIn(value))
   }
-  const messages = Array.isArray(members.messages) ? members.messages.length : 0
-  return { text: texts.join("\n"), templateTokens: messages * tokensPerMessage }
+  const messages = conversationFields.map((name) => members[name]).find(Array.isArray) ?? []
+  return { text: texts.join("\n"), templateTokens: messages.length * tokensPerMessage }
 }

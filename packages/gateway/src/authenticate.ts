@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http"
-import { clientBlock, type Network } from "@seatrial/domain"
+import { clientBlock, inferencePaths, type Network, pathTraits } from "@seatrial/domain"
 import type { ApiKeys, Caller } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { pathOf } from "./pathOf.ts"
@@ -8,7 +8,8 @@ import { addressRateLimited, invalidApiKey, missingApiKey, type Refusal } from "
 const bearer = /^Bearer +(\S+) *$/i
 
 /** Older Anthropic clients send the key in `x-api-key`. */
-const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
+const takesOwnHeader = (path: string) => anthropicPaths.some((known) => path.startsWith(known))
+const anthropicPaths = inferencePaths.filter((path) => pathTraits[path].isAnthropic)
 
 /** Identifies the caller by its key, from memory if possible. `proxies`: proxies whose `X-Forwarded-For` is trusted. */
 export const makeAuthenticate = (keys: Pick<ApiKeys["Service"], "identify">, proxies: ReadonlyArray<Network>) => {

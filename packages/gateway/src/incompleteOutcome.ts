@@ -1,4 +1,4 @@
-import type { Usage } from "@seatrial/domain"
+import { pathTraits, type Usage } from "@seatrial/domain"
 import { Effect } from "effect"
 import { countPrompt } from "./countPrompt.ts"
 import type { EngineClient } from "./EngineClient.ts"
@@ -24,7 +24,7 @@ const estimateOutput = ({ admitted: { checked, routedRequest } }: Work, millis: 
 
 /** Whether the engine computed tokens that it did not report. */
 const mustEstimate = (work: Work, hasWorked: boolean): boolean =>
-  (hasWorked || work.progress.contentFrames > 0) && !isMetered(work) && work.admitted.checked.endpoint !== "/v1/messages/count_tokens"
+  (hasWorked || work.progress.contentFrames > 0) && !isMetered(work) && pathTraits[work.admitted.checked.endpoint].countsFor === null
 
 /** The usage with at least this many tokens of input. */
 const withInput = (usage: Usage, tokens: number): Usage => {

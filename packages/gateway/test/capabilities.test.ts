@@ -1,11 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type InferencePath, type ModelCapabilities, modelCapabilities, type RequestField, requestVocabulary } from "@seatrial/domain"
+import { type InferencePath, inferencePaths, type ModelCapabilities, modelCapabilities, type RequestField, requestVocabulary } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { isInferencePath } from "../src/index.ts"
 import { Refusal } from "../src/refusals.ts"
 import { outcomeOf, targetWith } from "./vocabularyTargets.ts"
 
-const paths: ReadonlyArray<InferencePath> = ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
 type Names<Path extends InferencePath> = Exclude<RequestField<Path>, "model">
 
 const sampling = {
@@ -154,14 +153,14 @@ describe.each(cases)("the catalog and the gateway agree: %s", (_, capabilities) 
   const isTaken = (path: InferencePath, body: unknown) => !(check(path, body) instanceof Refusal)
 
   it("each listed path is supported, and no other", () => {
-    for (const path of [...paths, "/v1/embeddings"]) {
+    for (const path of [...inferencePaths, "/v1/embeddings"]) {
       assert.strictEqual(isInferencePath(path), capabilities.supported_endpoints.includes(path), path)
     }
     assert.deepStrictEqual(Object.keys(capabilities.supported_parameters_by_endpoint), capabilities.supported_endpoints)
     assert.deepStrictEqual(Object.keys(capabilities.supported_response_formats_by_endpoint), capabilities.supported_endpoints)
   })
 
-  for (const path of paths) {
+  for (const path of inferencePaths) {
     const listed = capabilities.supported_parameters_by_endpoint[path] ?? []
 
     it(`${path} accepts each listed parameter`, () => {
@@ -227,7 +226,7 @@ it.each(
     modelCapabilities(engine.served, { chat_template: null, commit: "c".repeat(40) })
   ])
 )("a model without a chat template is refused on each path that takes messages: %s", (_, capabilities) => {
-  for (const path of paths) {
+  for (const path of inferencePaths) {
     const checked = outcomeOf(least[path], path, targetWith({ capabilities }))
     if (path === "/v1/completions") {
       assert.notInstanceOf(checked, Refusal)
@@ -244,5 +243,5 @@ it.each(
 })
 
 it("the field table names each field once", () => {
-  for (const path of paths) assert.strictEqual(new Set<string>(requestVocabulary[path]).size, requestVocabulary[path].length)
+  for (const path of inferencePaths) assert.strictEqual(new Set<string>(requestVocabulary[path]).size, requestVocabulary[path].length)
 })

@@ -34,6 +34,8 @@ describe("the sample of a prompt", () => {
       { role: "tool", tool_call_id: "call_1", content: "three" }
     ]
     assert.deepStrictEqual(promptOf(samplePrompt(requestOf({ messages }))), { text: 'one two\nlook\n{"at":1}\nthree', templateTokens: 9 })
+    const input = [{ role: "user", content: "one two" }]
+    assert.deepStrictEqual(promptOf(samplePrompt(requestOf({ input, instructions: "three" }))), { text: "one two\nthree", templateTokens: 3 })
   })
 
   it("represents a long prompt, wherever its dense text is", () => {

@@ -1,3 +1,5 @@
+import { instructionFields, promptFields } from "@seatrial/domain"
+
 /** Characters at the start of a request that decide which engine is preferred. */
 export const prefixLength = 1_024
 
@@ -25,8 +27,10 @@ const gather = (text: string, value: unknown): string => {
   return all
 }
 
-/** The messages up to and including the first one of the user. */
-const firstTurns = (text: string, turns: unknown): string => {
+/** The prompt, or its messages up to and including the first one of the user. */
+const firstTurns = (text: string, members: Members): string => {
+  let turns: unknown
+  for (const name of promptFields) turns ??= members[name]
   if (!Array.isArray(turns)) return gather(text, turns)
   let all = text
   for (const turn of turns) {
@@ -42,10 +46,9 @@ const firstTurns = (text: string, turns: unknown): string => {
  * reads about 1,024 characters of it.
  */
 export const prefixOf = (members: Members): string => {
-  const { input, instructions, messages, prompt, prompt_cache_key: key, system, tools } = members
+  const { prompt_cache_key: key, tools } = members
   if (typeof key === "string" && key !== "") return `key:${key.slice(0, prefixLength)}`
   let text = gather("", tools)
-  text = gather(text, system)
-  text = gather(text, instructions)
-  return firstTurns(text, messages ?? input ?? prompt).slice(0, prefixLength)
+  for (const name of instructionFields) text = gather(text, members[name])
+  return firstTurns(text, members).slice(0, prefixLength)
 }

@@ -1,4 +1,4 @@
-import type { EngineWire, InferencePath, ModelCapabilities, SamplingDefaults } from "@seatrial/domain"
+import { type EngineWire, type InferencePath, type ModelCapabilities, pathTraits, type SamplingDefaults } from "@seatrial/domain"
 import { type ImagePlace, ImagePlaces } from "../images/ImagePlaces.ts"
 import { invalidParameter, Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
 
@@ -14,8 +14,7 @@ const gatesOf = (endpoint: InferencePath, capabilities: ModelCapabilities): Gate
   if (known !== undefined) return known
   const computed = {
     fields: new Set(capabilities.supported_parameters_by_endpoint[endpoint]),
-    // Counting tokens accepts the same values as a message.
-    formats: new Set(capabilities.supported_response_formats_by_endpoint[endpoint === "/v1/messages/count_tokens" ? "/v1/messages" : endpoint])
+    formats: new Set(capabilities.supported_response_formats_by_endpoint[pathTraits[endpoint].countsFor ?? endpoint])
   }
   gates.set(capabilities, (gates.get(capabilities) ?? new Map<InferencePath, Gates>()).set(endpoint, computed))
   return computed

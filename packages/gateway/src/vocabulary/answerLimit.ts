@@ -1,9 +1,8 @@
-/** Token limits of an answer; each path has its own names. */
-const names = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const
+import { limitFields } from "@seatrial/domain"
 
 /** Tokens that each choice of an answer may have; null if the caller sets no limit. */
 export const outputLimitOf = (body: Readonly<Record<string, unknown>>): number | null => {
-  for (const name of names) {
+  for (const name of limitFields) {
     const limit = body[name]
     if (typeof limit === "number") return limit
   }
@@ -15,11 +14,11 @@ export const outputLimitOf = (body: Readonly<Record<string, unknown>>): number |
  * the rest, which may be large.
  */
 export const answerLimit = (body: Readonly<Record<string, unknown>>): Record<string, unknown> => {
-  const name = names.find((one) => typeof body[one] === "number")
+  const name = limitFields.find((one) => typeof body[one] === "number")
   return name === undefined ? {} : { [name]: body[name] }
 }
 
-const first = /^\{"(max_completion_tokens|max_tokens|max_output_tokens)":(\d+)/
+const first = new RegExp(`^\\{"(${limitFields.join("|")})":(\\d+)`)
 
 /** Lowers the token limit at the start of an engine's body to `room`. Null if there is no limit or it is not higher. */
 export const cutAnswer = (engineBody: string, room: number): string | null => {

@@ -1,4 +1,4 @@
-import { type InferencePath, nameInEngine } from "@seatrial/domain"
+import { type InferencePath, nameInEngine, pathTraits } from "@seatrial/domain"
 import { checkImageCount } from "../images/checkImages.ts"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { promptTooLong } from "../promptTooLong.ts"
@@ -42,7 +42,7 @@ export interface CheckedRequest {
 const address = (body: Record<string, unknown>, endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, wire }: Target) => {
   if (adapted) body.model = wire.adapterModel
   // Anthropic's paths require a model name.
-  else if (!wire.acceptsUnnamedModel || isAnthropic(endpoint)) body.model = nameInEngine(wire, model)
+  else if (!wire.acceptsUnnamedModel || pathTraits[endpoint].isAnthropic) body.model = nameInEngine(wire, model)
   if (endpoint === "/v1/responses") {
     body.request_id = `resp_${requestId}`
     body.store = false
@@ -52,11 +52,9 @@ const address = (body: Record<string, unknown>, endpoint: InferencePath, model: 
   if (wire.requestIdField !== null) body[wire.requestIdField] = requestId
 }
 
-const isAnthropic = (endpoint: InferencePath) => endpoint === "/v1/messages" || endpoint === "/v1/messages/count_tokens"
-
-/** Members that request a stream. Responses and Messages report usage without an option. */
+/** Members that request a stream. */
 const streamed = (endpoint: InferencePath, { capabilities, wire }: Target): Record<string, unknown> => {
-  if (endpoint !== "/v1/chat/completions" && endpoint !== "/v1/completions") return { stream: true }
+  if (!pathTraits[endpoint].asksForUsage) return { stream: true }
   const running = !wire.recountsUsageWithReasoning || !capabilities.supports_reasoning
   return { stream: true, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } }
 }
@@ -76,9 +74,10 @@ const givenTokensOf = ({ prompt }: Readonly<Record<string, unknown>>): number | 
  * Refuses a conversation with more messages than the context has tokens: a chat template writes at least one token for
  * each. An engine would render and tokenize all of it first, while the requests of others wait.
  */
-const checkMessageCount = (endpoint: InferencePath, { input, messages }: Readonly<Record<string, unknown>>, { maxModelLen }: Target): void => {
-  const conversation = endpoint === "/v1/responses" ? input : messages
-  const tokens = Array.isArray(conversation) ? conversation.length : 0
+const checkMessageCount = (endpoint: InferencePath, members: Readonly<Record<string, unknown>>, { maxModelLen }: Target): void => {
+  const { isConversation, prompt } = pathTraits[endpoint]
+  const conversation = members[prompt]
+  const tokens = isConversation && Array.isArray(conversation) ? conversation.length : 0
   if (tokens > maxModelLen) throw promptTooLong(endpoint, { context: maxModelLen, tokens, most: maxModelLen })
 }
 

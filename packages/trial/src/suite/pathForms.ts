@@ -23,19 +23,34 @@ const tokens = 128
 /** Not every path can turn reasoning off. */
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
 
-const bodyOf = (subject: SuiteSubject, path: Exclude<Path, "/v1/completions">, format: Format): object => {
-  const messages = [{ role: "user", content: poem }]
-  if (path === "/v1/messages") return { ...greedily, messages, max_tokens: roomOf(subject), output_config: { format: { type: "json_schema", schema } } }
-  const form = format === "json_object" ? { type: format } : { type: format, name: "colour", schema, strict: true }
-  return { ...greedily, input: poem, max_output_tokens: roomOf(subject), store: false, text: { format: form } }
-}
+/** The request of a path, and the text of its answer, whole and streamed. */
+const conversations = {
+  "/v1/messages": {
+    body: (room: number) => ({
+      ...greedily,
+      messages: [{ role: "user", content: poem }],
+      max_tokens: room,
+      output_config: { format: { type: "json_schema", schema } }
+    }),
+    text: messageText,
+    streamText: messageStreamText
+  },
+  "/v1/responses": {
+    body: (room: number, format: Format) => {
+      const form = format === "json_object" ? { type: format } : { type: format, name: "colour", schema, strict: true }
+      return { ...greedily, input: poem, max_output_tokens: room, store: false, text: { format: form } }
+    },
+    text: responseText,
+    streamText: responseStreamText
+  }
+} satisfies Record<Exclude<Path, "/v1/completions">, object>
 
 /** The continuation of a text, or the answer of another path. */
 const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, format: Format, stream: boolean) {
   if (path !== textPath) {
-    const answer = yield* post(subject, path, { ...bodyOf(subject, path, format), ...(stream ? { stream } : {}) })
-    if (path === "/v1/messages") return stream ? messageStreamText(answer) : messageText(answer)
-    return stream ? responseStreamText(answer) : responseText(answer)
+    const { body, streamText, text } = conversations[path]
+    const answer = yield* post(subject, path, { ...body(roomOf(subject), format), ...(stream ? { stream } : {}) })
+    return (stream ? streamText : text)(answer)
   }
   const form = format === "json_object" ? { type: format } : { type: format, json_schema: { name: "colour", schema, strict: true } }
   const prompt = yield* promptOf(subject, "A poem about the sea:\n")

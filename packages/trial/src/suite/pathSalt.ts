@@ -8,16 +8,16 @@ import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 /** Token limit. The answer may be cut: the check only reads the cache. */
 const max = 4
 
-const bodyOf = (path: Path, question: string, cache_salt: string): object =>
-  path === "/v1/responses"
-    ? { ...greedily, input: question, max_output_tokens: max, store: false, cache_salt }
-    : { ...greedily, messages: [{ role: "user", content: question }], max_tokens: max, cache_salt }
+const bodies = {
+  "/v1/responses": (question: string, cache_salt: string) => ({ ...greedily, input: question, max_output_tokens: max, store: false, cache_salt }),
+  "/v1/messages": (question: string, cache_salt: string) => ({ ...greedily, messages: [{ role: "user", content: question }], max_tokens: max, cache_salt })
+} satisfies Record<Path, (question: string, cache_salt: string) => object>
 
 /** Number of prompt tokens that came from the cache, as the path reports it; 0 if it does not. */
-const cachedIn = (path: Path, received: string): number =>
-  path === "/v1/responses"
-    ? (Option.getOrNull(decodeResponseText(received))?.usage.input_tokens_details?.cached_tokens ?? 0)
-    : (Option.getOrNull(decodeMessage(received))?.usage.cache_read_input_tokens ?? 0)
+const cachedIn = {
+  "/v1/responses": (received: string) => Option.getOrNull(decodeResponseText(received))?.usage.input_tokens_details?.cached_tokens ?? 0,
+  "/v1/messages": (received: string) => Option.getOrNull(decodeMessage(received))?.usage.cache_read_input_tokens ?? 0
+} satisfies Record<Path, (received: string) => number>
 
 /** A request of one organization leaves nothing in the cache that another organization finds. */
 const apartOn = (name: string, path: Path): TrialCheck => ({
@@ -30,7 +30,7 @@ const apartOn = (name: string, path: Path): TrialCheck => ({
     claims(path)(subject) ?? (!subject.offers.prefixCache ? "prefix cache off" : subject.offers.unsalted?.includes(path) === true ? "it takes no salt" : null),
   run: Effect.fnUntraced(function* (subject: SuiteSubject) {
     const question = (likelihoodTexts[1]?.text ?? "").slice(0, Math.min(160, Math.floor(subject.maxContext / 4)))
-    const cached = (salt: string) => Effect.map(post(subject, path, bodyOf(path, question, `${subject.salt}-${salt}`)), (received) => cachedIn(path, received))
+    const cached = (salt: string) => Effect.map(post(subject, path, bodies[path](question, `${subject.salt}-${salt}`)), cachedIn[path])
     yield* cached("one")
     const other = yield* cached("other")
     if (other > 0) return yield* unexpected(`${other} tokens cached under another salt`)
