@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
-import { homedir } from "node:os"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs"
+import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { commandLines, engineFor, engineReadings, parseCommandLine } from "@seatrial/engines"
@@ -110,6 +110,11 @@ const refusals = {
       "MLA not supported",
       "attention sinks not supported",
       "batch invariance not supported",
+      // The groups of layers in `kvCache.ts`, and the steps under way in `memory.ts`.
+      "if max_num_layers < min_num_layers * 1.5:\n        # If the number of layers is not much larger",
+      "num_padding_layers = group_size - len(layers) % group_size",
+      "if max_page_size % layer_page_size == 0:",
+      "self.max_concurrent_batches * self.scheduler_config.max_num_batched_tokens",
       'MM_PREFIX_LM_MODELS = (\n            "bagel",\n            "gemma3",\n            "molmo2",\n            "moondream3",\n            "paligemma",\n        )'
     ]
   },
@@ -168,6 +173,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
   describe(`the wheel of ${engine.version}`, () => {
     it("has that version, and registers every claimed architecture as claimed", () => {
       assert.strictEqual(`${read.engine}-${read.version}`, engine.version)
+      assert.deepStrictEqual(read.not_found, [])
       assert.deepStrictEqual(registeredOf(read), { ...tables[runtime].registered })
       for (const architecture of engine.architectures) assert.include(["text", "multimodal"], read.architectures[architecture])
       assert.isAbove(engine.architectures.size, 150)
@@ -240,6 +246,45 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
   })
 }
+
+describe("a wheel that lacks expected files and definitions", () => {
+  const archive = `
+import json, sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as wheel:
+    for name, text in json.load(sys.stdin).items():
+        wheel.writestr(name, text)
+`
+  const readArchive = (engine: string, files: Readonly<Record<string, string>>) => {
+    const path = join(mkdtempSync(join(tmpdir(), "seatrial-wheel-")), `${engine}-9.0.0-py3-none-any.whl`)
+    const written = spawnSync(process.env.PYTHON ?? "python3", ["-c", archive, path], { encoding: "utf8", input: JSON.stringify(files) })
+    assert.strictEqual(written.status, 0, written.stderr)
+    return readWheel(path)
+  }
+
+  it("is read as far as possible, and everything else is named", () => {
+    const vllm = readArchive("vllm", {
+      "vllm/engine/arg_utils.py": 'class EngineArgs:\n    def add_cli_args(parser):\n        parser.add_argument("--model", type=int)\n',
+      "vllm/model_executor/models/registry.py": '_TEXT_GENERATION_MODELS = {"NewForCausalLM": ("new", "NewForCausalLM")}\n',
+      "vllm-9.0.0.dist-info/METADATA": "Requires-Dist: torch\n"
+    })
+    assert.deepStrictEqual([vllm.architectures, vllm.packages], [{ NewForCausalLM: "text" }, ["torch"]])
+    assert.deepInclude(vllm.arguments, { "--model": { kind: "integer" } })
+    assert.includeMembers(
+      [...vllm.not_found],
+      ["AsyncEngineArgs", "FrontendArgs", "_MULTIMODAL_MODELS", "vllm/tool_parsers/__init__.py", "QuantizationMethods", "get_quantization_config"]
+    )
+    assert.notInclude(vllm.not_found, "EngineArgs")
+  })
+
+  it("of SGLang is read in the same way", () => {
+    const sglang = readArchive("sglang", { "sglang/srt/models/new.py": "class NewForCausalLM: pass\nEntryClass = NewForCausalLM\n" })
+    assert.deepStrictEqual(sglang.architectures, { NewForCausalLM: "text" })
+    assert.includeMembers(
+      [...sglang.not_found],
+      ["sglang/srt/server_args.py", "multimodal_model_archs", "DetectorMap", "BASE_QUANTIZATION_METHODS", "METADATA"]
+    )
+  })
+})
 
 it("the tables of defaults and names of configuration classes match Transformers 5.23.0", () => {
   const path = (name: string) => join(import.meta.dirname, "../..", name)

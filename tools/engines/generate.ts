@@ -61,6 +61,10 @@ const main = (path: string | undefined) => {
     ["quantizations.ts", quantizationsText(wheel)],
     ...(wheel.engine === "vllm" ? ([["adaptable.ts", adaptableText(wheel)]] as const) : [])
   ] as const
+  if (wheel.not_found.length > 0) {
+    process.stderr.write(`${wheel.engine} ${wheel.version} lacks ${wheel.not_found.join(", ")}: the written files are incomplete\n`)
+    process.exitCode = 1
+  }
   for (const [name, text] of files) writeFileSync(join(packages, wheel.engine, "generated", name), formatted(text))
 }
 

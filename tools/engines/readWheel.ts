@@ -12,6 +12,8 @@ const Argument = Schema.Struct({
 const Wheel = Schema.Struct({
   engine: Schema.Literals(["vllm", "sglang"]),
   version: Schema.String,
+  /** Names of files and definitions that this version does not have at the expected place. What they define is missing. */
+  not_found: Schema.Array(Schema.String),
   arguments: Schema.Record(Schema.String, Argument),
   architectures: Schema.Record(Schema.String, Schema.String),
   parsers: Schema.Struct({ reasoning: Schema.Array(Schema.String), tools: Schema.Array(Schema.String) }),

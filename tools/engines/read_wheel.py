@@ -5,6 +5,8 @@
 
 The second prints what of it is in none of its sources: the pieces of a line one after the other in one text, in which an f-string's expressions are gaps.
 
+What a version does not have at the expected place is listed in `not_found`, and the rest is read.
+
 Only the syntax trees of its sources are looked at. Python 3.11 or later, and nothing beside its standard library.
 """
 
@@ -20,14 +22,53 @@ class Sources:
         self.zip = zipfile.ZipFile(path)
         self.names = [name for name in self.zip.namelist() if name.endswith(".py")]
         self.trees = {}
+        self.not_found = []
 
     def tree(self, name):
+        """The syntax tree of a source; an empty one if the wheel lacks it."""
         if name not in self.trees:
-            self.trees[name] = ast.parse(self.zip.read(name))
+            self.trees[name] = ast.parse(self.zip.read(name) if name in self.names else "")
+            if name not in self.names:
+                self.lacks(name)
         return self.trees[name]
+
+    def lacks(self, what):
+        if what not in self.not_found:
+            self.not_found.append(what)
+
+    def first(self, *names):
+        """The first of these sources that the wheel has: versions move them."""
+        return next((name for name in names if name in self.names), names[0])
+
+    def part(self, table, name, default):
+        """A definition by name; the default if there is none."""
+        if table.get(name) is None:
+            self.lacks(name)
+            return default
+        return table[name]
 
     def under(self, folder):
         return [name for name in self.names if name.startswith(folder)]
+
+    def constants(self, table, name):
+        """The constants of a definition; none if there is none, or if they are computed."""
+        values = values_of(self.part(table, name, EMPTY_LIST), table)
+        if values is None:
+            self.lacks(name)
+        return values or []
+
+
+EMPTY_CLASS = ast.parse("class Empty: pass").body[0]
+EMPTY_DICT = ast.Dict(keys=[], values=[])
+EMPTY_LIST = ast.List(elts=[])
+
+
+def function_in(sources, tree, name):
+    """A function of a source or a class; an empty class if there is none."""
+    found = next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if found is None:
+        sources.lacks(name)
+    return found or EMPTY_CLASS
 
 
 def assigned(tree):
@@ -157,7 +198,8 @@ def fields_of(cls, classes, names):
 
 def vllm(sources):
     names, classes = {}, {}
-    for name in sources.under("vllm/config/") + ["vllm/engine/arg_utils.py", "vllm/entrypoints/common/cli_args.py", "vllm/tool_parsers/tool_strict_level.py"]:
+    cli_args = sources.first("vllm/entrypoints/common/cli_args.py", "vllm/entrypoints/launchers/cli_args.py", "vllm/entrypoints/openai/cli_args.py")
+    for name in sources.under("vllm/config/") + ["vllm/engine/arg_utils.py", cli_args, "vllm/tool_parsers/tool_strict_level.py"]:
         if name not in sources.names:
             continue
         tree = sources.tree(name)
@@ -182,14 +224,9 @@ def vllm(sources):
         return {"kind": "json"} if any(isinstance(hint, str) and is_dataclass(hint, classes) for hint in hints) else kind_of(hints)
 
     out = {}
-    made = next(node for node in ast.walk(classes["EngineArgs"]) if isinstance(node, ast.FunctionDef) and node.name == "add_cli_args")
-    async_made = next(
-        (node for node in ast.walk(classes["AsyncEngineArgs"]) if isinstance(node, ast.FunctionDef) and node.name == "add_cli_args"), None
-    )
     kwargs = {}
-    for function in [made, async_made]:
-        if function is None:
-            continue
+    for cls in ["EngineArgs", "AsyncEngineArgs"]:
+        function = function_in(sources, sources.part(classes, cls, EMPTY_CLASS), "add_cli_args")
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 value, field = node.value, None
@@ -221,12 +258,12 @@ def vllm(sources):
             for flag in flags:
                 out[flag] = entry
     for cls in ["FrontendArgs"]:
-        for field in fields_of(classes[cls], classes, names):
+        for field in fields_of(sources.part(classes, cls, EMPTY_CLASS), classes, names):
             out["--" + field.replace("_", "-")] = described(cls, field)
     # Read as JSON, or as one text, in spite of their types: `_customize_cli_kwargs`.
     for field in ["default_chat_template_kwargs", "reasoning_effort_map", "allowed_origins", "allowed_methods", "allowed_headers"]:
         out["--" + field.replace("_", "-")] = {"kind": "json"}
-    serve = sources.tree("vllm/entrypoints/common/cli_args.py")
+    serve = sources.tree(cli_args)
     for node in ast.walk(serve):
         if isinstance(node, ast.Call) and name_of(node.func) == "add_argument":
             for argument in node.args:
@@ -249,7 +286,8 @@ def vllm(sources):
     }
     architectures = {}
     for table, kind in kinds.items():
-        for key, value in zip(registry[table].keys, registry[table].values, strict=True):
+        entries = sources.part(registry, table, EMPTY_DICT)
+        for key, value in zip(entries.keys, entries.values, strict=True):
             # A comprehension over the table itself stands without a key.
             if key is None:
                 continue
@@ -262,9 +300,11 @@ def vllm(sources):
             elif diffusion(key.value):
                 shown = "diffusion"
             architectures.setdefault(key.value, shown)
+    reasoning = assigned(sources.tree("vllm/reasoning/__init__.py"))
+    tools = assigned(sources.tree("vllm/tool_parsers/__init__.py"))
     parsers = {
-        "reasoning": values_of(assigned(sources.tree("vllm/reasoning/__init__.py"))["_REASONING_PARSERS_TO_REGISTER"], {}),
-        "tools": values_of(assigned(sources.tree("vllm/tool_parsers/__init__.py"))["_TOOL_PARSERS_TO_REGISTER"], {}),
+        "reasoning": sources.constants(reasoning, "_REASONING_PARSERS_TO_REGISTER"),
+        "tools": sources.constants(tools, "_TOOL_PARSERS_TO_REGISTER"),
     }
     return {"arguments": out, "architectures": architectures, "parsers": parsers}
 
@@ -337,11 +377,12 @@ def sglang(sources):
 
     config = sources.tree("sglang/srt/configs/model_config.py")
     config_names = assigned(config)
-    multimodal = set(values_of(config_names["multimodal_model_archs"], config_names) or [])
+    listed = sources.part(config_names, "multimodal_model_archs", EMPTY_LIST)
+    multimodal = set(values_of(listed, config_names) or [])
     if not multimodal:
-        for element in config_names["multimodal_model_archs"].elts:
+        for element in listed.elts:
             multimodal |= set(values_of(element.value if isinstance(element, ast.Starred) else element, config_names) or [])
-    pooled = next(node for node in config.body if isinstance(node, ast.FunctionDef) and node.name == "is_generation_model")
+    pooled = function_in(sources, config, "is_generation_model")
     not_generating = {node.value for node in ast.walk(pooled) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     architectures = {}
     for name in sources.under("sglang/srt/models/"):
@@ -358,16 +399,17 @@ def sglang(sources):
     function_parser = sources.tree("sglang/srt/function_call/function_call_parser.py")
     reasoning_parser = sources.tree("sglang/srt/parser/reasoning_parser.py")
 
-    def table(tree, wanted):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.AnnAssign) and name_of(node.target) == wanted:
-                return values_of(node.value, {})
-        raise SystemExit(f"{wanted} is not there")
+    def members(tree):
+        """The annotated names of a source, of its classes too, and what they are assigned."""
+        return {name_of(node.target): node.value for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and node.value is not None}
 
     return {
         "arguments": out,
         "architectures": architectures,
-        "parsers": {"reasoning": table(reasoning_parser, "DetectorMap"), "tools": table(function_parser, "ToolCallParserEnum")},
+        "parsers": {
+            "reasoning": sources.constants(members(reasoning_parser), "DetectorMap"),
+            "tools": sources.constants(members(function_parser), "ToolCallParserEnum"),
+        },
     }
 
 
@@ -469,12 +511,11 @@ def vllm_quantizations(sources):
     file = "vllm/model_executor/layers/quantization/__init__.py"
     tree = sources.tree(file)
     names = assigned(tree)
-    methods = values_of(names["QuantizationMethods"], names)
+    methods = sources.constants(names, "QuantizationMethods")
     refused = set(values_of(names.get("DEPRECATED_QUANTIZATION_METHODS", ast.List(elts=[])), names) or [])
-    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_quantization_config")
-    entries = next(
-        dictionary(node.value) for node in ast.walk(function) if isinstance(node, ast.AnnAssign) and name_of(node.target) == "method_to_config"
-    )
+    function = function_in(sources, tree, "get_quantization_config")
+    tables = {name_of(node.target): node.value for node in ast.walk(function) if isinstance(node, ast.AnnAssign)}
+    entries = dictionary(sources.part(tables, "method_to_config", EMPTY_DICT))
     # Those without an entry only quantize while they load; `deepseek_config` is one of two classes, of which the newer extends the older.
     entries = {
         method: "DeepseekV4FP8Config" if name == "deepseek_config" else name for method, name in entries.items() if method in methods and method not in refused
@@ -485,7 +526,7 @@ def vllm_quantizations(sources):
 def sglang_quantizations(sources):
     file = "sglang/srt/layers/quantization/__init__.py"
     tree = sources.tree(file)
-    entries = dictionary(assigned(tree)["BASE_QUANTIZATION_METHODS"])
+    entries = dictionary(sources.part(assigned(tree), "BASE_QUANTIZATION_METHODS", EMPTY_DICT))
     for node in tree.body:
         tested = {name_of(part.func) for part in ast.walk(node.test) if isinstance(part, ast.Call)} if isinstance(node, ast.If) else set()
         if "is_cuda" in tested:
@@ -608,11 +649,15 @@ def main():
     sources = Sources(path)
     read = vllm(sources) if engine == "vllm" else sglang(sources)
     quantizations = vllm_quantizations(sources) if engine == "vllm" else sglang_quantizations(sources)
-    metadata = next(name for name in sources.zip.namelist() if name.endswith(".dist-info/METADATA"))
-    needs = [line[len("Requires-Dist: ") :] for line in sources.zip.read(metadata).decode().split("\n\n")[0].splitlines() if line.startswith("Requires-Dist: ")]
+    metadata = next((name for name in sources.zip.namelist() if name.endswith(".dist-info/METADATA")), None)
+    if metadata is None:
+        sources.lacks("METADATA")
+    lines = "" if metadata is None else sources.zip.read(metadata).decode().split("\n\n")[0]
+    needs = [line[len("Requires-Dist: ") :] for line in lines.splitlines() if line.startswith("Requires-Dist: ")]
     packages = sorted({re.match("[A-Za-z0-9._-]+", line)[0].lower() for line in needs if "extra ==" not in line})
     adaptable = Adaptable(sources).table() if engine == "vllm" else {}
-    print(json.dumps({"engine": engine, "version": version, "quantizations": quantizations, "packages": packages, "adaptable": adaptable, "types": config_types(sources)} | read))
+    facts = {"quantizations": quantizations, "packages": packages, "adaptable": adaptable, "types": config_types(sources)}
+    print(json.dumps({"engine": engine, "version": version, "not_found": sources.not_found} | facts | read))
 
 
 main()
