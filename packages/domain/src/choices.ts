@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import type { EngineWire } from "./engineWire.ts"
+import { modelFlags, samplingChoice, samplingFlags } from "./flagNames.ts"
 import type { RepositoryFacts } from "./repository.ts"
 import { anyHostClass, type ServingRequest, type ServingSettings } from "./serving.ts"
 
@@ -14,12 +15,6 @@ export type ChosenBy = typeof ChosenBy.Type
 /** The source of each of a revision's settings, by setting name. */
 export const Choices = Schema.Record(Schema.String, ChosenBy)
 export type Choices = typeof Choices.Type
-
-/** Flags that follow from the model itself. */
-const ofModel = new Set(["generation_config", "reasoning_parser", "sampling_defaults", "tool_call_parser"])
-
-/** Flags with which a caller replaces the repository's sampling defaults. */
-const samplingFlags = ["generation_config", "override_generation_config", "sampling_defaults"]
 
 /**
  * The source of each setting that was derived for a request. `inherited`: the sources of settings that the request
@@ -36,7 +31,7 @@ export const choicesOf = (
   const requestFlags = request.engine_flags ?? {}
   const flags = Object.keys(settings.engine_flags ?? {}).map((flag): readonly [string, ChosenBy] => [
     `engine_flags.${flag}`,
-    Object.hasOwn(requestFlags, flag) ? (inherited[`engine_flags.${flag}`] ?? "request") : ofModel.has(flag) ? "model" : "default"
+    Object.hasOwn(requestFlags, flag) ? (inherited[`engine_flags.${flag}`] ?? "request") : modelFlags.includes(flag) ? "model" : "default"
   ])
   const sampling =
     !samplingFlags.some((flag) => Object.hasOwn(settings.engine_flags ?? {}, flag)) && files.some(({ path }) => path === "generation_config.json")
@@ -48,6 +43,6 @@ export const choicesOf = (
     ...(settings.hold_seconds === undefined ? {} : { hold_seconds: sourceOf("hold_seconds", "default") }),
     ...(settings.yarn === undefined ? {} : { yarn: sourceOf("yarn", "default") }),
     ...Object.fromEntries(flags),
-    ...(sampling && readsGenerationConfig ? { sampling_defaults: "repository" } : {})
+    ...(sampling && readsGenerationConfig ? { [samplingChoice]: "repository" as const } : {})
   }
 }

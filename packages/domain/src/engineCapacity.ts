@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import type { Benchmark, BenchmarkStep } from "./benchmark.ts"
+import { slotsOf } from "./flagNames.ts"
 import type { ServingSettings } from "./serving.ts"
 import type { Measured } from "./trial.ts"
 
@@ -56,7 +57,5 @@ export const engineCapacity = (revision: {
   const { benchmark, measured, settings } = revision
   const capacity = (benchmark === null ? null : capacityInBenchmark(benchmark)) ?? capacityInCache(measured)
   if (capacity === null) return null
-  const { max_num_seqs, max_running_requests } = settings.engine_flags ?? {}
-  const slots = [max_num_seqs, max_running_requests].filter((value) => typeof value === "number")
-  return { ...capacity, requests: Math.max(1, Math.min(capacity.requests, ...slots)) }
+  return { ...capacity, requests: Math.max(1, Math.min(capacity.requests, slotsOf(settings) ?? Number.POSITIVE_INFINITY)) }
 }

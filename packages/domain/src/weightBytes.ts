@@ -1,4 +1,5 @@
 import type { EngineMemory, Interval } from "./engineContract.ts"
+import { isTextOnly } from "./flagNames.ts"
 import { shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
 
@@ -70,7 +71,7 @@ export const weightsPerGpu = (options: {
     dtypeFactor * (replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare)
   return {
     // Without image input, most models do not create their towers.
-    low: Math.ceil(bytes(online.low, padding.low, flags.language_model_only === true ? 0 : 1 / gpuCount)),
+    low: Math.ceil(bytes(online.low, padding.low, isTextOnly(flags) ? 0 : 1 / gpuCount)),
     high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.extraLoadedBytes)
   }
 }

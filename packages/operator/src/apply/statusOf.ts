@@ -1,4 +1,4 @@
-import { type Benchmark, type DownloadProgress, isFinished, type Measured, type QueueProgress, type WaitReason } from "@seatrial/domain"
+import { type Benchmark, type DownloadProgress, isFinished, type Measured, type QueueProgress, samplingChoice, type WaitReason } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../observation/isServed.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
@@ -145,7 +145,7 @@ const settingsShown = ({ estimate: { chosen_by: chosen }, settings }: NonNullabl
   const values: Readonly<Record<string, unknown>> = {
     ...plain,
     ...Object.fromEntries(Object.entries(flags).map(([flag, value]) => [`engine_flags.${flag}`, value])),
-    sampling_defaults: "generation_config.json"
+    [samplingChoice]: "generation_config.json"
   }
   return Object.entries(chosen)
     .filter(([name]) => Object.hasOwn(values, name))

@@ -1,3 +1,4 @@
+import { flagNames } from "@seatrial/domain"
 import { bootRestarts } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
@@ -11,6 +12,10 @@ import { endedWithItsNode, moreMemory, sidecarUnready } from "./engineStart.ts"
 import { merging, preparedAt } from "./merging.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
+
+/** "a smaller `flag`", with the engine's own flag for the number of its slots. */
+export const fewerSlots = ({ run: { revision } }: Observation): string =>
+  `a smaller ${(revision === null ? null : flagNames[revision.settings.runtime].slots) ?? "number of concurrent requests"}`
 
 const evicted: Rule = ({ pod }) => (pod.lost === null ? null : act(`The engine was evicted: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true })))
 
@@ -36,7 +41,7 @@ const crashed: Rule = (observation) => {
   return judge(
     observation,
     "engine_crashed",
-    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was restarted, the last time in ${run.phase}. Choose another runtime, or a smaller max_num_seqs.`
+    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was restarted, the last time in ${run.phase}. Choose another runtime, or ${fewerSlots(observation)}.`
   )
 }
 

@@ -6,7 +6,7 @@ import { classMissing } from "./classMissing.ts"
 import { Action, act, by, type Decision, enter, fail, wait } from "./Decision.ts"
 import { judge, onceElsewhere } from "./elsewhere.ts"
 import { noteImage } from "./engineImage.ts"
-import { engineFirst } from "./engineInTrial.ts"
+import { engineFirst, fewerSlots } from "./engineInTrial.ts"
 import { failedChecks } from "./failedChecks.ts"
 
 const names = {
@@ -120,13 +120,13 @@ export const measuring = (observation: Observation, now: number): Decision => {
   return by("measured", enter("benchmarking", reason, ...layoutEvents(observation, measured)))
 }
 
-const benchmarkRemedy = "Deploy again with a smaller max_num_seqs, or choose another runtime or host class."
+const benchmarkRemedy = (observation: Observation) => `Deploy again with ${fewerSlots(observation)}, or choose another runtime or host class.`
 
 export const benchmarking = (observation: Observation, now: number): Decision => {
   const benchmark = observation.run.revision?.benchmark ?? null
   if (benchmark === null) return run("benchmarking", observation, now, "Seatrial measures speed under load.")
   const fault = benchmarkFault(benchmark)
-  if (fault !== null) return by("belowFloor", judge(observation, "benchmark_floor", `${fault} ${benchmarkRemedy}`))
+  if (fault !== null) return by("belowFloor", judge(observation, "benchmark_floor", `${fault} ${benchmarkRemedy(observation)}`))
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
   if (benchmark.slow !== undefined && observation.podClass?.hostClass.simulated === false) {
     const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same model and settings`

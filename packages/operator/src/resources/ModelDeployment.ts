@@ -34,7 +34,11 @@ const Yarn = Schema.Struct({
 }).annotate({ description: "Extension of the model's own context by YaRN." })
 
 const Serving = Schema.Struct({
-  runtime: optional(Runtime.annotate({ description: "Engine to serve with: vllm, sglang or reference. Default: the host class's first." })),
+  runtime: optional(
+    Runtime.annotate({
+      description: `Engine to serve with: ${Runtime.literals.slice(0, -1).join(", ")} or ${Runtime.literals.at(-1)}. Default: the host class's first.`
+    })
+  ),
   hostClass: optional(
     HostClassName.annotate({
       description:
@@ -67,7 +71,7 @@ const Serving = Schema.Struct({
   yarn: optional(Yarn),
   engineFlags: optional(
     Schema.Record(Schema.String, Schema.Json).annotate({
-      description: "Additional engine flags by name, for example max_num_seqs. Flags that are not on Seatrial's allowlist are refused."
+      description: "Additional engine flags by name, as in the engine's list of flags. Flags that are not on Seatrial's allowlist are refused."
     })
   )
 }).annotate({ description: "How the model is served. Seatrial chooses omitted settings." })

@@ -1,4 +1,4 @@
-import { nameInEngine } from "@seatrial/domain"
+import { nameInEngine, quantizesAtStart } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
 import { answerItems, itemsFor, readAgreement, scoreTexts, type Unexpected, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
@@ -54,11 +54,10 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
       orElse: () => Effect.fail(new WorkUnavailable({ message: `The merged model did not answer all items within ${limit}.` }))
     })
   )
-  const quantizes = settings.engine_flags?.quantization
   answers.set(run.id, {
     ...answered,
     merged: agreement,
-    baseQuantized: facts.config.quantization !== "none" || (quantizes !== undefined && quantizes !== null),
+    baseQuantized: facts.config.quantization !== "none" || quantizesAtStart(settings),
     everyModule: facts.adapter !== undefined && engine.adapters?.issue(facts.adapter, facts.config) === null
   })
 })

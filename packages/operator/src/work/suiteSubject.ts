@@ -1,4 +1,4 @@
-import { baseInEngine, revisionCapabilities, weightCommits } from "@seatrial/domain"
+import { baseInEngine, isBatchInvariant, revisionCapabilities, slotsOf, weightCommits } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
@@ -33,10 +33,8 @@ const readingLimit = "2 minutes"
 const mostHeld = 96
 const holding = Semaphore.makeUnsafe(mostHeld)
 
-const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {
-  const requestLimit = flags.max_num_seqs ?? flags.max_running_requests
-  return typeof requestLimit === "number" ? requestLimit : 32
-}
+/** The number of slots of an engine whose settings do not say it. */
+const usualSlots = 32
 
 /**
  * The inputs of the check suite: the pinned repository, how the engine was started, the catalog entry, and earlier
@@ -72,16 +70,15 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     revision
   )
   const earlier = yield* runs.earlierTrials(run.orgId, revision)
-  const flags = settings.engine_flags ?? {}
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, timeout)),
     ...(facts.adapter === undefined ? {} : { baseName: baseInEngine(engine.wire, run.model), merged: trial.merged }),
     salt: "",
     parameters: facts.parameters,
-    slots: sequences(flags),
+    slots: slotsOf(settings) ?? usualSlots,
     offers: engine.offers(settings, podClass.hostClass.simulated),
     metrics: engine.wire.trialMetrics,
-    batchInvariant: flags.batch_invariant === true || flags.enable_deterministic_inference === true,
+    batchInvariant: isBatchInvariant(settings.engine_flags),
     capabilities: revisionCapabilities(engine, facts, settings),
     repository,
     start,

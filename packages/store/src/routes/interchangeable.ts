@@ -1,6 +1,10 @@
+import { ownSampling } from "@seatrial/domain"
+
 /** The sampling defaults that a revision applies. */
-const sampling = (revision: string) =>
-  `CASE WHEN ${revision}.settings #>> '{engine_flags,sampling_defaults}' = 'openai' THEN '{}' ELSE ${revision}.sampling END`
+export const sampling = (revision: string) => {
+  const own = ownSampling.map(({ flag, value }) => `WHEN ${revision}.settings #>> '{engine_flags,${flag}}' = '${value}' THEN '{}'`)
+  return `CASE ${own.join(" ")} ELSE ${revision}.sampling END`
+}
 
 const same = (one: string, other: string, columns: ReadonlyArray<string>) =>
   columns.map((column) => `${one}.${column} IS NOT DISTINCT FROM ${other}.${column}`).join(" AND ")

@@ -1,10 +1,14 @@
+import { slotFlags } from "@seatrial/domain"
+
+const slots = slotFlags.map((flag) => `(r.settings #>> '{engine_flags,${flag}}')::float8`)
+
 /**
  * Measured concurrency of the engine of a revision `r`: the number of full contexts that fit in its cache, or the
  * highest benchmark step without errors, whichever is higher, but at most its number of slots.
  */
 export const measuredConcurrency = `
   (SELECT CASE WHEN m.most IS NOT NULL THEN
-      greatest(1, least(m.most, (r.settings #>> '{engine_flags,max_num_seqs}')::float8, (r.settings #>> '{engine_flags,max_running_requests}')::float8))::int END
+      greatest(1, least(m.most, ${slots.join(", ")}))::int END
     FROM (SELECT greatest(floor((r.measured ->> 'max_concurrency')::float8),
       (SELECT max((step ->> 'concurrency')::int) FROM jsonb_array_elements(r.benchmark -> 'steps') step WHERE (step ->> 'errors')::int = 0)) AS most) m)`
 

@@ -15,7 +15,7 @@ import { Effect, Option, Schema } from "effect"
 import { callableName } from "../columns.ts"
 import type { Route, UnprovenEndpoint } from "../Routes.ts"
 import { readableRows } from "../readableRows.ts"
-import { interchangeable } from "./interchangeable.ts"
+import { interchangeable, sampling } from "./interchangeable.ts"
 import { measuredConcurrency, measuredStart } from "./measuredFigures.ts"
 
 const RetiringRevision = Schema.Struct({ revisionId: RevisionId, hfRevision: Schema.String, engineVersion: Schema.String })
@@ -109,7 +109,7 @@ export const makeReadSnapshot = (sql: PgClient.PgClient) => {
         jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted,
         ${sql.literal(measuredConcurrency)} AS concurrency, ${sql.literal(measuredStart)} AS "startSeconds",
         r.capabilities::text AS capabilities, r.knows_developer AS "knowsDeveloper",
-        CASE WHEN r.settings #>> '{engine_flags,sampling_defaults}' = 'openai' THEN '{}' ELSE r.sampling END AS sampling
+        ${sql.literal(sampling("r"))} AS sampling
       FROM models m
       JOIN organizations o ON o.id = m.org_id
       JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id

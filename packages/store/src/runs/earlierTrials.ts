@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { StoredCheckReport, settingsWithoutEffect } from "@seatrial/domain"
+import { quantizesAtStart, StoredCheckReport, settingsWithoutEffect } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { Runs } from "../Runs.ts"
 import type { RunRevision } from "./Run.ts"
@@ -18,7 +18,7 @@ const Row = Schema.Struct({
  * kernels, which changes more.
  */
 const isUnquantized = ({ facts, settings }: Pick<RunRevision, "facts" | "settings">): boolean =>
-  facts.config.quantization === "none" && settings.kv_cache_dtype === "auto" && settings.engine_flags?.quantization === undefined
+  facts.config.quantization === "none" && settings.kv_cache_dtype === "auto" && !quantizesAtStart(settings)
 
 /**
  * Trials to compare a new trial with: the organization's own verified revisions of the same commit, GPU type and

@@ -1,4 +1,4 @@
-import { type ServingSettings, sketchScale } from "@seatrial/domain"
+import { type ServingSettings, sketchScale, slotsOf } from "@seatrial/domain"
 
 /** One step of a workload: this many streams, each with one request at a time. Times in milliseconds. */
 export interface WorkloadStep {
@@ -56,9 +56,11 @@ export const workload = (budget: number, maxContext: number, kvTokens: number | 
   const fits = maxContext >= 1_536 ? size : { input: Math.max(1, Math.floor(maxContext / 2)), output: Math.max(2, Math.floor(maxContext / 8)) }
   const inputTokens = Math.min(size.input, fits.input)
   const outputTokens = Math.min(size.output, fits.output)
-  const { max_num_seqs, max_running_requests } = settings.engine_flags ?? {}
-  const slots = [max_num_seqs, max_running_requests].filter((value) => typeof value === "number")
-  const most = Math.min(size.streams, Math.floor((kvTokens ?? Number.POSITIVE_INFINITY) / (inputTokens + outputTokens)), ...slots)
+  const most = Math.min(
+    size.streams,
+    Math.floor((kvTokens ?? Number.POSITIVE_INFINITY) / (inputTokens + outputTokens)),
+    slotsOf(settings) ?? Number.POSITIVE_INFINITY
+  )
   const levels = [...new Set([1, Math.max(1, Math.floor(most / 4)), Math.max(1, most)])]
   const scale = Math.min(1, budget / fullBudget)
   const step = (concurrency: number): WorkloadStep => ({
