@@ -64,7 +64,7 @@ export const CheckOutcome = Schema.Struct({
   /** The failure code that the check itself sets; absent if the check's name determines it. */
   code: Schema.optionalKey(FailureCode),
   /** The cause, if identified. It determines the advice. */
-  cause: Schema.optionalKey(Schema.Literals(["adapter_without_effect", "other_engine_version"])),
+  cause: Schema.optionalKey(Schema.Literals(["adapter_without_effect", "far_positions", "other_engine_version"])),
   /** For `engine_error`: whether the second run had the same outcome. */
   isReproduced: Schema.optionalKey(Schema.Boolean),
   /** For `timeout`: whether tokens still arrived or token counters moved. */

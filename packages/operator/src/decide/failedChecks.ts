@@ -28,6 +28,7 @@ const codes: Readonly<Record<string, keyof typeof remedies>> = {
   template_agrees: "template_mismatch",
   loaded_tensors: "output_garbage",
   text_likelihood: "output_garbage",
+  far_likelihood: "output_garbage",
   adapter_effect: "adapter_not_applied",
   fidelity: "fidelity_not_run",
   golden_answers: "output_garbage",
@@ -40,6 +41,8 @@ const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engi
   other_engine_version:
     "Two versions of the engine give different answers for the same commit. If this version is wrong, try another runtime. If the other version is wrong, delete the models that were verified with it, and deploy again.",
   adapter_without_effect: "The adapter itself has no effect: it was never trained (lora_B is all zeros). Use another revision or adapter.",
+  far_positions:
+    "The model works near the start of its context, but not as far as it is served. Request a shorter `max_context`, or try another runtime or revision.",
   engine_error: "Wrong weights can produce NaN values, on which this engine fails. Try another revision; if the weights are right, try another runtime."
 }
 

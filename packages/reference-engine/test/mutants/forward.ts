@@ -68,6 +68,22 @@ export const forwardMutants: Mutants = {
     spoils: "positions are one too high while decoding",
     seams: () => ({ position: (position, promptLength) => (position < promptLength ? position : position + 1) })
   },
+  far_positions_squeezed: {
+    spoils: "positions from 256 on are an eighth as far apart",
+    seams: () => ({ position: (position) => (position < 256 ? position : 256 + (position - 256) / 8) })
+  },
+  far_positions_fixed: {
+    spoils: "all positions from 512 on, half of the context, are 512",
+    seams: () => ({ position: (position) => Math.min(position, 512) })
+  },
+  far_positions_wrapped: {
+    spoils: "positions begin again at 512, half of the context",
+    seams: () => ({ position: (position) => position % 512 })
+  },
+  far_positions_spread: {
+    spoils: "positions from 512 on, half of the context, are 8 times as far apart",
+    seams: () => ({ position: (position) => (position < 512 ? position : 512 + (position - 512) * 8) })
+  },
   kv_4_bit: {
     spoils: "keys and values are kept in 4 bits",
     seams: () => ({

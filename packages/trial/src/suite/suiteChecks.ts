@@ -7,6 +7,7 @@ import { seconds, type TrialCheck } from "./Check.ts"
 import { cacheHitEqual } from "./cacheHitEqual.ts"
 import { configCoherent } from "./configCoherent.ts"
 import { decodeMatchesPrefill, greedyIsTop } from "./decodingChecks.ts"
+import { farLikelihood } from "./farLikelihood.ts"
 import { greedyRepeats, type RepeatedSum, type Repeats } from "./fingerprints.ts"
 import { finishReasons } from "./finishReasons.ts"
 import { engineIdentity, filesMatchCommit, tensorsComplete } from "./identityChecks.ts"
@@ -133,6 +134,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   promptsApart,
   batchEqualsAlone(),
   contextEdge,
+  farLikelihood,
   needle,
   ...chatFeatures,
   ...otherPaths,
