@@ -67,7 +67,7 @@ export const sglangQuantization: QuantizationRules = {
     gguf: "only safetensors are downloaded",
     humming: "this method is not a checkpoint format: it quantizes weights while they are loaded",
     nvfp4_online: "this method is not a checkpoint format: it quantizes weights while they are loaded",
-    moe_wna16: "this method is not a checkpoint format: the engine uses it to run other methods",
+    moe_wna16: "this method is not a checkpoint format: the engine uses it internally",
     petit_nvfp4: "this method is for GPUs of other vendors",
     modelslim: "this method is for GPUs of other vendors",
     mxfp_w4a8: "this method is for GPUs of other vendors"

@@ -65,7 +65,7 @@ export const vllmQuantization: QuantizationRules = {
     torchao: "this method needs a Python package that is not installed",
     online: "this method is not a checkpoint format: it quantizes weights while they are loaded",
     humming: "this method is not a checkpoint format: it quantizes weights while they are loaded",
-    moe_wna16: "this method is not a checkpoint format: the engine uses it to run other methods"
+    moe_wna16: "this method is not a checkpoint format: the engine uses it internally"
   },
   alias: { "auto-round": "inc" },
   resolve: (config) => resolvers.get(config.quantization)?.(config) ?? null

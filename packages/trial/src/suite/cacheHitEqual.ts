@@ -74,7 +74,8 @@ const anotherEnd = Effect.fnUntraced(function* (subject: SuiteSubject, shared: R
     const warm = yield* goOn(subject, ended, fields)
     const cold = yield* goOn({ ...subject, salt: `${subject.salt}-cold` }, ended, fields)
     const shift = firstShift(warm, cold)
-    if (shift > thresholds.cachedFirst) return yield* unexpected(`another end: the first token is ${shift.toFixed(3)} nats off when cached`)
+    if (shift > thresholds.cachedFirst)
+      return yield* unexpected(`a cached beginning with another end: the first token is ${shift.toFixed(3)} nats off when cached`)
   }
 })
 

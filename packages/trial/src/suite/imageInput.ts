@@ -87,7 +87,7 @@ export const imageInput: TrialCheck = {
   skipped: ({ capabilities }) => (capabilities.supports_image_input ? null : "text only"),
   run: Effect.fnUntraced(function* (subject) {
     const tokens = yield* singleImages(subject)
-    if ((subject.capabilities.image_input?.max_images ?? 1) < 2) return `${tokens.small} and ${tokens.large} prompt tokens, one image at once`
+    if ((subject.capabilities.image_input?.max_images ?? 1) < 2) return `${tokens.small} and ${tokens.large} prompt tokens, at most one image in a request`
     yield* imagesInOrder(subject)
     return `${tokens.small} and ${tokens.large} prompt tokens, ${tokens.without} without an image`
   })

@@ -65,7 +65,7 @@ describe("image_input", () => {
   it.live("sends no second image if only one is accepted, and none to a text model", () =>
     Effect.gen(function* () {
       const one = yield* tried("first image only", { image_input: { ...initialImageProfile, max_images: 1, processor_revision: "c".repeat(40) } })
-      assert.deepInclude(one.checks[0], { passed: true, detail: "84 and 276 prompt tokens, one image at once" })
+      assert.deepInclude(one.checks[0], { passed: true, detail: "84 and 276 prompt tokens, at most one image in a request" })
       const none = yield* tried("blind", { supports_image_input: false, image_input: null })
       assert.isUndefined(none.checks.find(({ name }) => name === "image_input"))
     })
