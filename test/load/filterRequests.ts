@@ -13,9 +13,8 @@ const samples = 100
 
 /** Every combination of the filters. */
 const setsOf = (filters: Required<Filters>): ReadonlyArray<Filters> => {
-  const { apiKeyId, from, modelId, status, to } = filters
-  const parts: ReadonlyArray<Filters> = [{ modelId }, { apiKeyId }, { status }, { from }, { to }]
-  return Array.from({ length: 2 ** parts.length }, (_, chosen) => Object.assign({}, ...parts.filter((_part, bit) => chosen & (1 << bit))))
+  const parts = Object.entries(filters)
+  return Array.from({ length: 2 ** parts.length }, (_, chosen) => Object.fromEntries(parts.filter((_part, bit) => chosen & (1 << bit))))
 }
 
 const labelOf = (filters: Filters): string => Object.keys(filters).join(" ") || "none"

@@ -1,9 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type InferencePath, inferencePaths, modelCapabilities, requestVocabulary, responseFormatVocabulary, withdrawCapabilities } from "@seatrial/domain"
+import {
+  type InferencePath,
+  inferencePaths,
+  modelCapabilities,
+  requestVocabulary,
+  responseFormatVocabulary,
+  withdrawCapabilities,
+  withdrawingChecks
+} from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { suiteChecks } from "@seatrial/trial"
 import { capabilityUses } from "../../packages/gateway/test/capabilityUses.ts"
-import { ableTemplate, capabilitiesOf, everything, sentOf } from "../../packages/gateway/test/vocabularyTargets.ts"
+import { ableTemplate, capabilitiesOf, everything, seeing, sentOf } from "../../packages/gateway/test/vocabularyTargets.ts"
 import { featureOwners, fieldOwners, formatOwners, type Owners, otherwise, pathOwners } from "./owners.ts"
 
 const classes = new Map(suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }).map(({ class: kind, name }) => [name, kind]))
@@ -26,6 +34,15 @@ const features = ({ reasoning_controls, tool_calling, ...rest }: typeof all) =>
 const isShown = (value: unknown) => value === true || (Array.isArray(value) && value.length > 0)
 
 describe("every catalog entry has an owner", () => {
+  it("each check of a capability takes one away, and each withdrawal has a check", () => {
+    const checks = [...classes].flatMap(([name, kind]) => (kind === "capability" ? [name] : []))
+    for (const name of checks) assert.notDeepEqual(withdrawCapabilities(seeing, [name]), seeing, name)
+    assert.deepStrictEqual(
+      withdrawingChecks.filter((name) => !classes.has(name)),
+      []
+    )
+  })
+
   it("each field, format, feature and path has a row of the suite, or a reason why there is none", () => {
     for (const path of inferencePaths) {
       assert.sameMembers(Object.keys(fieldOwners[path]), [...requestVocabulary[path]], path)

@@ -157,6 +157,9 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   texts_echo: withoutFieldsOn(["/v1/completions"], new Set(["echo"]))
 }
 
+/** The checks that withdraw a capability. */
+export const withdrawingChecks: ReadonlyArray<string> = Object.keys(withdrawals)
+
 /**
  * The capabilities of a model without those that these checks did not confirm. The engine becomes the source, because
  * its contract lists them.

@@ -38,11 +38,20 @@ const fill = Effect.fnUntraced(function* (orgId: OrgId, count: number) {
   return rows
 })
 
-const queries: ReadonlyArray<Omit<RequestQuery, "limit" | "after">> = [
+type Filters = Omit<RequestQuery, "limit" | "after">
+
+/** Each filter alone. The compiler reports a filter that is missing. */
+const alone: { readonly [Filter in keyof Filters]-?: Pick<Filters, Filter> } = {
+  modelId: { modelId: "mdl_1" },
+  apiKeyId: { apiKeyId: "key_2" },
+  status: { status: "success" },
+  from: { from: start + 100 },
+  to: { to: start + 2_500 }
+}
+
+const queries: ReadonlyArray<Filters> = [
   {},
-  { modelId: "mdl_1" },
-  { apiKeyId: "key_2" },
-  { status: "success" },
+  ...Object.values(alone),
   { status: "client_error" },
   { status: "server_error" },
   { from: start + 100, to: start + 2_500 },
@@ -117,6 +126,7 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
       const after = { createdAt: start + 3_000, id: "req_8" }
       const cases: ReadonlyArray<readonly [index: RegExp, query: Partial<RequestQuery>]> = [
         [/_pkey/, {}],
+        ...Object.values(alone).map((query) => [/_pkey|_expr_created_at_id_idx/, query] as const),
         [/_expr_created_at_id_idx/, { modelId: "mdl_nobody" }],
         [/_expr_created_at_id_idx/, { apiKeyId: "key_nobody" }],
         [/_expr_created_at_id_idx/, { modelId: "mdl_1", apiKeyId: "key_nobody", to: start + 2_000 }],

@@ -1,5 +1,9 @@
+import type { ServingRequest } from "@seatrial/domain"
+
+type Parameter = Exclude<keyof ServingRequest, "yarn"> | `yarn.${keyof NonNullable<ServingRequest["yarn"]>}`
+
 /** Names of create fields in the API, and in a ModelDeployment. */
-const fields: Readonly<Record<string, string>> = {
+const names: Readonly<Record<Parameter, string>> = {
   runtime: "spec.serving.runtime",
   host_class: "spec.serving.hostClass",
   max_context: "spec.serving.maxContext",
@@ -9,6 +13,7 @@ const fields: Readonly<Record<string, string>> = {
   "yarn.original_context": "spec.serving.yarn.originalContext",
   engine_flags: "spec.serving.engineFlags"
 }
+const fields: Readonly<Record<string, string>> = names
 
 /**
  * The field of an object for a parameter of the API, for example `serving.engine_flags.seed`. `listsClasses`: whether

@@ -20,7 +20,7 @@ const remedies = {
 /**
  * The failure code of each check that points to the model or the engine. All other checks fail with `checks_failed`.
  */
-const codes: Readonly<Record<string, keyof typeof remedies>> = {
+export const codes: Readonly<Record<string, keyof typeof remedies>> = {
   files_match_commit: "weights_mismatch",
   tensors_complete: "weights_incomplete",
   config_coherent: "weights_incomplete",

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { FailureCode, maxRequeues } from "@seatrial/domain"
 import { suiteChecks } from "@seatrial/trial"
 import { decide } from "../../src/decide/decide.ts"
+import { codes } from "../../src/decide/failedChecks.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { benchmark, deploymentId, failedReport, observationOf, otherDeployment, pod, podClass, run, step, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
@@ -157,6 +158,14 @@ describe("the cause of a failure", () => {
     const ofOther = { ...published, run: { ...published.run, engineRun: otherDeployment } }
     assert.strictEqual(words(decide(ofOther, 10_000)), elsewhere)
     assert.strictEqual(run.id, deploymentId)
+  })
+
+  it("each check with a code of its own is in the suite", () => {
+    const names = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }).map(({ name }) => name)
+    assert.deepStrictEqual(
+      Object.keys(codes).filter((name) => !names.includes(name)),
+      []
+    )
   })
 
   it("the failure names for every check what failed, the evidence, what also failed and the remedy, but no location", () => {

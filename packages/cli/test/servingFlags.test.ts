@@ -1,0 +1,29 @@
+import { assert, it } from "@effect/vitest"
+import type { ServingRequest } from "@seatrial/domain"
+import { Effect, Option } from "effect"
+import { type ServingFlags, servingOf } from "../src/servingFlags.ts"
+
+it.effect("the flags of `deploy` set each field of a request", () =>
+  Effect.gen(function* () {
+    const flags: ServingFlags = {
+      hostClass: Option.some("h100, h200"),
+      runtime: Option.some("vllm"),
+      maxContext: Option.some(8_192),
+      kvCacheDtype: Option.some("fp8"),
+      holdSeconds: Option.some(60),
+      yarnFactor: Option.some(2),
+      yarnOriginalContext: Option.some(4_096),
+      engineFlags: ["seed=1"]
+    }
+    const every: Required<ServingRequest> = {
+      runtime: "vllm",
+      host_class: ["h100", "h200"],
+      max_context: 8_192,
+      kv_cache_dtype: "fp8",
+      yarn: { factor: 2, original_context: 4_096 },
+      hold_seconds: 60,
+      engine_flags: { seed: 1 }
+    }
+    assert.deepStrictEqual(yield* servingOf(flags), every)
+  })
+)
