@@ -63,7 +63,7 @@ limits of that start, compared with what the engine reported. ${ofSglang === 0 ?
 \`BENCH_FIT_STARTS\` and \`BENCH_FIT_MODELS\`. If a source does not name a version, a GPU's memory or a limit, the interval covers all possible values.
 
 **${all.inside} of ${all.starts} inside** (goal: nine in ten); the furthest outside by ${percent(all.furthest)} of the pool (goal: at most 10%); the median width is ${percent(all.width)} of the
-pool (goal: at most 15%); ${all.failedCalledFits} of ${evaluations.filter(({ failed }) => failed).length} that failed for memory are called \`fits\` (goal: none).${notUnderstood.length === 0 ? "" : ` Not understood: ${notUnderstood.join("; ")}.`}
+pool (goal: at most 15%); ${all.failedCalledFits} of ${evaluations.filter(({ failed }) => failed).length} that failed for memory are called \`fits\` (goal: none); ${all.startedCalledTight} of ${evaluations.filter(({ failed }) => !failed).length} that started are called \`tight\`.${notUnderstood.length === 0 ? "" : ` Not understood: ${notUnderstood.join("; ")}.`}
 
 ${table(["start", "card", "GPUs", "engine", "estimated", "measured", "", "verdict"], rows)}
 

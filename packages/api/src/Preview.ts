@@ -29,7 +29,8 @@ const Fit = Schema.Struct({
   headroom_bytes: Interval,
   max_context: Schema.Int,
   concurrent_sequences: Schema.Int,
-  calibrated: Schema.Boolean
+  calibrated: Schema.Boolean,
+  unmeasured: Schema.optionalKey(Schema.Literal(true))
 }).annotate({ identifier: "Fit" })
 
 const PinnedSource = Schema.Struct({

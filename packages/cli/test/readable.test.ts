@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Redacted } from "effect"
+import { basisOf } from "../src/admin/models.ts"
 import { chooseAccess } from "../src/apiAccess.ts"
 import { statusLine } from "../src/follow.ts"
 import { parseTime } from "../src/listing.ts"
@@ -138,3 +139,9 @@ describe("the status line of a followed run", () => {
     ))
   it("says that the server does not answer", () => assert.include(statusLine({ ...run, isServerAway: true }, 75_500, 120), "does not answer"))
 })
+
+it.each([
+  ["earlier starts", { calibrated: true }, " (calibrated)"],
+  ["arithmetic that was measured", { calibrated: false }, ""],
+  ["arithmetic that was not", { calibrated: false, unmeasured: true }, " (by arithmetic that was compared with no measured start of the engine)"]
+] as const)("an estimate by %s says so", (_, fit, expected) => assert.strictEqual(basisOf(fit), expected))

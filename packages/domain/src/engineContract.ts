@@ -96,6 +96,13 @@ export interface EngineMemory {
    * kernel sizes.
    */
   readonly extraLoadedBytes: number
+  /**
+   * Whether loading leaves memory of one layer's fused gate and up projections of all experts, which is not divided by
+   * the GPUs; absent: it does not.
+   */
+  readonly keepsFusedExperts?: boolean
+  /** Whether no measured start of this engine was compared with this arithmetic; absent: some were. */
+  readonly unmeasured?: true
   /** Whether the engine computes in 16 bits, and so loads half of the bytes that a checkpoint stores in 32 bits. */
   readonly halvesFloat32: boolean
   /** Ratio of the routed experts' loaded bytes to their bytes in the checkpoint: some packed formats are padded. */

@@ -39,6 +39,8 @@ export interface Fit {
   readonly concurrent_sequences: number
   /** Whether earlier measurements of the same architecture, card and engine version narrowed the overhead. */
   readonly calibrated: boolean
+  /** Present if no measured start, of this installation or another, was compared with the engine's arithmetic. */
+  readonly unmeasured?: true
 }
 
 /** The components of a `Fit`, in bytes per GPU. */
@@ -225,7 +227,8 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
       headroom_bytes: headroom,
       max_context: context,
       concurrent_sequences: Math.min(memory.sequences(load), sequencesIn(kvCache, sequence, heldBytes(config, layout))),
-      calibrated: isCalibrated
+      calibrated: isCalibrated,
+      ...(memory.unmeasured === true && !isCalibrated ? { unmeasured: true as const } : {})
     }
   }
 }

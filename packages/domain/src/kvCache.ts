@@ -174,7 +174,8 @@ const groupedSequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: num
   const page = Math.max(...layers.map(pageOf))
   if (layers.some((group) => group.kind === "latent" && page % pageOf(group) !== 0)) {
     const complete = { ...config, shape: { ...shapeOf(config), layers: layers.map(withEveryToken) } }
-    return sequenceBytes(complete, { ...layout, groupsLayers: false }, tokens)
+    // A window has one block more than its tokens need, so short sequences take more with it.
+    return Math.max(...[complete, config].map((each) => sequenceBytes(each, { ...layout, groupsLayers: false }, tokens)))
   }
   const kinds = new Map<string, LayerGroup>()
   for (const group of layers) {

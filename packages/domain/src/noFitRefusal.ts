@@ -69,7 +69,8 @@ const memoryRefusal = ({ evaluation, order }: ServingQuestion, attempts: Attempt
   const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
   const where = order === null ? `${which} (the largest has ${sizeInWords(largest)})` : `${classesInWords(order)} (${sizeInWords(largest)})`
   const context = request.max_context === undefined ? "" : ` and ${request.max_context} tokens of context`
-  const message = `${sizeInWords(facts.weights_bytes)} of weights${context} do not fit ${where}.`
+  const basis = tried.every(({ engine }) => engine.memory.unmeasured === true) ? " This estimate was compared with no measured start of the engine." : ""
+  const message = `${sizeInWords(facts.weights_bytes)} of weights${context} do not fit ${where}.${basis}`
   return { code: "does_not_fit", message, remedy: remedy.message, serving: remedy.serving }
 }
 

@@ -65,6 +65,11 @@ export const WeightParts = Schema.Struct({
    * Unquantized tensors stored in 8 bits, which engines load as 16-bit values. Absent in records of earlier versions.
    */
   float8: Schema.optionalKey(Amount),
+  /**
+   * The largest tensor with the gate and up projections of all experts of a layer. Absent if each expert has its own
+   * tensors, and in records of earlier versions.
+   */
+  fused_experts: Schema.optionalKey(Amount),
   /** Not loaded to serve: heads for multi-token prediction, buffers that are computed again. */
   unloaded: Amount
 })

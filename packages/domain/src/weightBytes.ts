@@ -52,7 +52,7 @@ export const weightsPerGpu = (options: {
   readonly weightsBytes: number
   readonly parts: WeightParts | undefined
   readonly gpuCount: number
-  readonly memory: Pick<EngineMemory, "expertPadding" | "halvesFloat32" | "extraLoadedBytes">
+  readonly memory: Pick<EngineMemory, "expertPadding" | "halvesFloat32" | "extraLoadedBytes" | "keepsFusedExperts">
   readonly flags: Readonly<Record<string, unknown>>
 }): Interval => {
   const { config, flags, gpuCount, memory, weightsBytes } = options
@@ -65,6 +65,8 @@ export const weightsPerGpu = (options: {
   const padding = memory.expertPadding(config, gpuCount)
   const absorbed = shape.layers.reduce((sum, group) => sum + (group.kind === "latent" ? group.layers * group.absorbed_values * 2 : 0), 0)
   const { embeddings, experts, float32, float8 = 0, key_value, replicated, towers, unloaded } = parts
+  // A loader copies a part of this tensor to each GPU by way of the complete one.
+  const fused = memory.keepsFusedExperts === true ? (parts.fused_experts ?? 0) : 0
   const linear = Math.max(0, weightsBytes - unloaded - replicated - key_value - embeddings - towers - experts)
   const dtypeFactor = memory.halvesFloat32 && weightsBytes > 0 ? 1 + (float8 - float32 / 2) / weightsBytes : 1
   const bytes = (factor: number, expertFactor: number, towerShare: number) =>
@@ -72,6 +74,6 @@ export const weightsPerGpu = (options: {
   return {
     // Without image input, most models do not create their towers.
     low: Math.ceil(bytes(online.low, padding.low, isTextOnly(flags) ? 0 : 1 / gpuCount)),
-    high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.extraLoadedBytes)
+    high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.extraLoadedBytes + fused)
   }
 }

@@ -72,6 +72,18 @@ describe("fit", () => {
     assert.strictEqual(weights({ ...parts, float32: input.weightsBytes }), plain / 2)
   })
 
+  it("counts one layer's fused experts once on each GPU at most, if the engine's loader leaves their memory", () => {
+    const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, unloaded: 0 }
+    const overhead = (keepsFusedExperts: boolean, weightParts: WeightParts) => {
+      const result = fit({ ...input, engine: { ...engine, memory: { ...memory, keepsFusedExperts } }, weightParts, hostClass: hostClass("two", 80 * gib, 2) })
+      return isFit(result) ? result.overhead_bytes : assert.fail("it does not fit")
+    }
+    const without = overhead(true, parts)
+    const fused = { ...parts, fused_experts: gib }
+    assert.deepStrictEqual(overhead(true, fused), { low: without.low, high: without.high + gib })
+    assert.deepStrictEqual(overhead(false, fused), without)
+  })
+
   const verdicts: ReadonlyArray<readonly [promise: string, memory: number, context: number, expected: string]> = [
     ["a model with room to spare fits", 80 * gib, 8_192, "fits"],
     ["a model that fits only with the lower bound of the overhead is tight", 22 * gib, 16_384, "tight"],

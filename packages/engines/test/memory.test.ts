@@ -56,7 +56,7 @@ describe("vLLM's memory", () => {
   it("has graphs in the pool since 0.21, outside of it before, and none in eager mode", () => {
     const graphs = (version: string, flags = {}) => vllmMemory(version).overhead(load(flags))
     assert.strictEqual(graphs("0.20.1").graphs.high, 0)
-    assert.isAbove(graphs("0.20.1").afterPool.high, graphs("0.21.0").afterPool.high)
+    assert.isAbove(graphs("0.20.1").afterPool.low, graphs("0.21.0").afterPool.low)
     assert.isAbove(graphs("0.21.0").graphs.high, 0)
     assert.strictEqual(graphs("0.33.0", { enforce_eager: true }).graphs.high, 0)
   })
@@ -67,6 +67,48 @@ describe("vLLM's memory", () => {
     const large = overhead(load({ max_num_seqs: 1_024, max_num_batched_tokens: 16_384 }))
     assert.isBelow(small.activation.high, large.activation.high)
     assert.isBelow(small.graphs.high, large.graphs.high)
+  })
+})
+
+describe("vLLM's memory after the KV cache", () => {
+  const gptOss: ModelConfig = {
+    ...config,
+    architecture: "GptOssForCausalLM",
+    num_layers: 24,
+    hidden_size: 2_880,
+    num_attention_heads: 64,
+    vocab_size: 201_088,
+    quantization: "mxfp4",
+    shape: {
+      ...qwen2Shape,
+      layers: [
+        { kind: "full", layers: 12, kv_heads: 8, head_size: 64, head_size_v: 64 },
+        { kind: "sliding", layers: 12, kv_heads: 8, head_size: 64, head_size_v: 64, window: 128 }
+      ],
+      intermediate_size: null,
+      experts: { count: 32, active: 4, intermediate_size: 2_880 }
+    }
+  }
+  const limits = { gpu_memory_utilization: 0.95, max_num_batched_tokens: 8_192 }
+  const afterPool = (version: string, of: ModelConfig, flags: EngineLoad["flags"] = limits) =>
+    vllmMemory(version).overhead({ ...load(flags), config: of }).afterPool
+  /** Beyond 95% of an H100 and 300 MiB of its driver. */
+  const free = 0.05 * 79.19 * gib - 300 * 2 ** 20
+
+  it.each(["0.11.0", "0.19.0", "0.33.0"])("of %s may not suffice for packed experts and 1,024 sequences, and does with 64", (version) => {
+    assert.isAbove(afterPool(version, gptOss).high, free)
+    assert.isBelow(afterPool(version, gptOss, { ...limits, max_num_seqs: 64 }).high, free)
+  })
+
+  it("includes the experts' workspaces, and the sampler's whole warm-up in versions that do not profile it", () => {
+    const dense = { ...gptOss, shape: { ...(gptOss.shape ?? assert.fail()), experts: null } }
+    const [plain, packed] = [{ ...gptOss, quantization: "none" }, gptOss].map((each) => afterPool("0.33.0", each, { ...limits, enforce_eager: true }).high)
+    const logits = 1_024 * 201_088 * 4
+    assert.strictEqual(afterPool("0.33.0", dense, { ...limits, enforce_eager: true }).high, logits * 6 * 0.5)
+    assert.strictEqual(afterPool("0.32.0", dense, { ...limits, enforce_eager: true }).high, logits * 6)
+    // 8,192 tokens, 4 active experts, two workspaces of 16-bit values.
+    assert.strictEqual(plain, logits * 6 * 0.5 + 2 * 8_192 * 4 * (2 * 2_880 + 2_880))
+    assert.strictEqual((packed ?? 0) - (plain ?? 0), logits * 6 * 0.5)
   })
 })
 
@@ -133,6 +175,12 @@ describe("vLLM's cache of layers of different kinds", () => {
 })
 
 describe("SGLang's memory", () => {
+  it("is marked as compared with no measurement, until a start of this installation calibrates it", () => {
+    const layers: ReadonlyArray<LayerGroup> = [{ kind: "full", layers: 40, kv_heads: 8, head_size: 128, head_size_v: 128 }]
+    assert.isTrue(longest(sglangMemory, "Qwen3ForCausalLM", layers).unmeasured)
+    assert.notProperty(longest(vllmMemory("0.33.0"), "Qwen3ForCausalLM", layers), "unmeasured")
+  })
+
   it("reserves for activations and graphs what SGLang's own rule reserves for chunks, graphs and GPUs", () => {
     // 512 + 8,192 x 1.5 + 1/8 x 1,024 + 256 x 2 MiB of 79.19 GiB; large cards reserve at least 10 GiB.
     assert.strictEqual(sglangLimits(load()).fraction, 0.834)

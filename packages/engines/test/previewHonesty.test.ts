@@ -55,6 +55,18 @@ describe("a preview predicts what a deployment does", () => {
     assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "supports up to 64 tokens")
   })
 
+  it("says that an estimate was compared with no measured start, in a fit and in a refusal, for SGLang only", () => {
+    for (const [runtime, expected] of [
+      ["sglang", true],
+      ["vllm", undefined]
+    ] as const) {
+      const answer = preview({}, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")])
+      assert.strictEqual(answer.kind === "derived" ? answer.fit.unmeasured : null, expected)
+      const { message } = refused(preview({}, [hostClass("small", [runtime], "L4", 8, "9")])).reason
+      assert.strictEqual(message.endsWith("This estimate was compared with no measured start of the engine."), expected === true, message)
+    }
+  })
+
   it("refuses a configuration without a model_type, or with an unknown one, for engines that need it", () => {
     for (const runtime of ["vllm", "sglang"] as const) {
       const previewOfType = (model_type: string) => preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], facts({ model_type }))

@@ -14,6 +14,8 @@ const embedding =
 const head = /(^|\.)(lm_head|embed_out)\./
 const expert = /\.(experts|moe_experts|block_sparse_moe\.(input|output)_linear)\b/
 const sharedExpert = /shared_expert/
+/** Gate and up projections of all experts of a layer in one tensor, plain or packed. */
+const fusedExperts = /\.experts\.(gate_up_proj|w13)(_blocks|_weight|\.weight|_packed)?$/
 const keyValue = /\.(k_proj|v_proj|key|value|k_b_proj|wk|wv)\./
 const fused = /\.(qkv_proj|c_attn|query_key_value|W_pack|wqkv|Wqkv)\./
 // vLLM's `ReplicatedLinear`: routers, MLA's down projections, the index of sparse attention.
@@ -56,6 +58,7 @@ const typePart = (dtype: string): "float32" | "float8" | null => {
  */
 export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig): WeightParts => {
   const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, float8: 0, unloaded: 0 }
+  let fusedBytes = 0
   const headBytes = config.num_attention_heads + 2 * config.num_kv_heads
   for (const tensor of groups) {
     const { bytes, dtype, name } = tensor
@@ -65,12 +68,13 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
     }
     const type = config.quantization === "none" ? typePart(dtype) : null
     if (type !== null) parts[type] += bytes
+    if (fusedExperts.test(name) && tensor.shape.length > 2) fusedBytes = Math.max(fusedBytes, Math.ceil(bytes / Math.max(1, tensor.count)))
     const part = partsByName.find(([, holds]) => holds(tensor))?.[0]
     if (part === "fused") parts.key_value += Math.floor((bytes * 2 * config.num_kv_heads) / headBytes)
     else if (part !== undefined) parts[part] += bytes
   }
   const { float8, ...rest } = parts
-  return float8 === 0 ? rest : parts
+  return { ...rest, ...(float8 === 0 ? {} : { float8 }), ...(fusedBytes === 0 ? {} : { fused_experts: fusedBytes }) }
 }
 
 /** Adds the types and names of the weights that not every engine accepts to the configuration. */

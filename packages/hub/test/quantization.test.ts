@@ -114,6 +114,20 @@ describe("weights of an unknown type", () => {
     assert.isUndefined(weightParts([group("F8_E4M3", 1_000)], { ...config, quantization: "fp8" }).float8)
   })
 
+  it("in one tensor for all experts of a layer are counted once for the layer, without their scales", () => {
+    const fused = (name: string, count: number, bytes: number, shape = [32, 8, 8]) => ({
+      name: `model.layers.0.mlp.experts.${name}`,
+      dtype: "BF16",
+      shape,
+      count,
+      bytes
+    })
+    const down = fused("down_proj", 2, 9_000)
+    assert.strictEqual(weightParts([fused("gate_up_proj", 2, 8_000), down, fused("gate_up_proj_bias", 2, 64, [32, 8])], config).fused_experts, 4_000)
+    assert.strictEqual(weightParts([fused("gate_up_proj_blocks", 1, 5_000), fused("gate_up_proj_scales", 1, 6_000)], config).fused_experts, 5_000)
+    assert.isUndefined(weightParts([down, { ...fused("0.gate_up_proj", 1, 5_000), shape: [8, 8] }], config).fused_experts)
+  })
+
   it("of 8 or 64 bits are reported to engines that do not support them", () => {
     assert.deepStrictEqual(withTensors(config, [group("F8_E4M3", 1), group("F64", 8), group("BF16", 2)]).computation?.types, ["F64", "F8_E4M3"])
     assert.deepStrictEqual(withTensors(config, [group("BF16", 2), group("F32", 4)]), config)

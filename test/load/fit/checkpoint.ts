@@ -4,6 +4,9 @@ import type { ModelFacts } from "./Start.ts"
 
 const gib = 2 ** 30
 
+/** Families whose published repositories have the experts of a layer in one tensor. */
+const fusesExperts = /^(gpt_oss|llama4|qwen3_vl_moe|qwen3_5_moe|gemma4)/
+
 const ReportedSizes = Schema.Struct({
   safetensors_bytes: Schema.optionalKey(Schema.Finite),
   checkpoint_gib: Schema.optionalKey(Schema.Finite),
@@ -89,12 +92,15 @@ export const checkpointOf = (config: ModelConfig, facts: ModelFacts): Checkpoint
     (sizes.checkpoint_gib === undefined ? undefined : sizes.checkpoint_gib * gib) ??
     (sizes.parameters === undefined || config.quantization !== "none" ? undefined : sizes.parameters * plain)
   const bytes = Math.round(reported ?? worked)
+  const { experts } = config.shape ?? { experts: null }
+  const isFused = experts !== null && fusesExperts.test(config.model_type) && /^(none|mxfp4)$/.test(config.quantization)
+  const fused = isFused ? { fused_experts: Math.round(experts.count * 2 * config.hidden_size * experts.intermediate_size * quantized) } : {}
   const scale = bytes < worked ? bytes / worked : 1
   // Layers that predict additional tokens are stored but not loaded. A report includes them.
   const further = typeof facts.num_nextn_predict_layers === "number" ? facts.num_nextn_predict_layers : 0
   const unloaded = reported === undefined ? 0 : Math.max(0, Math.min(bytes - worked, (further * parts.experts) / Math.max(1, config.num_layers - 1)))
   return {
     bytes,
-    parts: { ...parts, unloaded, embeddings: parts.embeddings * scale, towers: parts.towers * scale, experts: parts.experts * scale }
+    parts: { ...parts, ...fused, unloaded, embeddings: parts.embeddings * scale, towers: parts.towers * scale, experts: parts.experts * scale }
   }
 }

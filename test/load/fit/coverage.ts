@@ -25,6 +25,7 @@ export const coverage = (evaluations: ReadonlyArray<Evaluation>, widening = 1) =
     furthest: Math.max(0, ...outside),
     // There is no share of a negative pool.
     width: median(withMeasurement.flatMap(({ measured, pool }) => (measured !== null && measured > 0 ? [((pool.high - pool.low) * widening) / measured] : []))),
+    startedCalledTight: evaluations.filter(({ failed, verdict }) => !failed && verdict === "tight").length,
     failedCalledFits: evaluations.filter(({ failed, verdict }) => failed && verdict === "fits").length
   }
 }

@@ -1,4 +1,4 @@
-import { fitErrorOf } from "@seatrial/domain"
+import { type Fit, fitErrorOf } from "@seatrial/domain"
 import { type AdministeredModel, ModelAdmin, type TrialFigures } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -42,15 +42,26 @@ const listed = ({ id, model, revision_id, slug, status, updated_at, visibility }
   updated_at
 })
 
+/** What an estimate rests on, as the end of its sentence. */
+export const basisOf = ({ calibrated, unmeasured }: Pick<Fit, "calibrated" | "unmeasured">): string => {
+  if (calibrated) return " (calibrated)"
+  return unmeasured === true ? " (by arithmetic that was compared with no measured start of the engine)" : ""
+}
+
 /** The accuracy of the memory estimate and the start times, as text for people or as figures for programs. */
 const measurementsOf = (figures: TrialFigures, json: boolean) => {
   const error = fitErrorOf(figures.estimate, figures.measured)
-  const { calibrated } = figures.estimate
-  if (json) return { estimate: error === null ? null : { kv_cache_bytes: error, calibrated }, measured: figures.measured, starts: figures.starts }
+  const { calibrated, unmeasured } = figures.estimate
+  if (json)
+    return {
+      estimate: error === null ? null : { kv_cache_bytes: error, calibrated, ...(unmeasured === true ? { unmeasured } : {}) },
+      measured: figures.measured,
+      starts: figures.starts
+    }
   const words =
     error === null
       ? "the engine did not report it"
-      : `${size(error.low)} to ${size(error.high)} of KV cache per GPU estimated${calibrated ? " (calibrated)" : ""}, ${size(error.measured)} measured: ` +
+      : `${size(error.low)} to ${size(error.high)} of KV cache per GPU estimated${basisOf(figures.estimate)}, ${size(error.measured)} measured: ` +
         `${error.inside ? "within" : "outside"} the estimate, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} its center`
   const layout = figures.measured.kv_layout
   const starts = figures.starts.map(({ kind, median, of }) => {

@@ -52,11 +52,45 @@ const linked = /A100|A800|H20|H100|H200|H800|GH200|B100|B200|B300|GB200|GB300/i
 const unified = /GB10|Spark|Thor|Orin|GH200|GB200|GB300/i
 
 /**
+ * Copies of the logits that the warm-up of the sampler holds. A start with 1,024 sequences of 152,000 values ran out of
+ * memory at the sixth (llm-d/llm-d-benchmark#1791: 77.31 GiB allocated, of which 61.03 of weights, 12.5 of KV cache and
+ * 1.22 of graphs, when another 594 MiB were needed).
+ */
+const warmUpCopies = 6
+
+/**
  * How many float32 copies of the logits of all sequences the sampler holds during warm-up. Up to 0.16 it sorted them
  * (values, 64-bit indices, probabilities, their sum and the sorted copy). Since 0.17 it truncates them in place, and
  * since 0.21 the second model runner truncates a single copy. Older versions sort less if they use FlashInfer.
  */
-const logitCopies = (at: number): Interval => (at < 17 ? { low: 2.5, high: 9.8 } : at < 21 ? { low: 3.5, high: 4.2 } : { low: 1.5, high: 4.2 })
+const logitCopies = (at: number): Interval => {
+  if (at < 17) return { low: 2.5, high: 9.8 }
+  if (at < 21) return { low: 3.5, high: 4.2 }
+  // 0.33.0 profiles the sampler with the parameters of its warm-up (`_dummy_sampler_run` of
+  // `vllm/v1/worker/gpu/model_runner.py`), 0.32.0 without.
+  return { low: 1.5, high: at < 33 ? 4.2 : warmUpCopies }
+}
+
+const hasPackedExperts = (config: ModelConfig): boolean =>
+  shapeOf(config).experts !== null && /mxfp4|nvfp4|modelopt|compressed-tensors/.test(config.quantization)
+
+/**
+ * Memory that the engine allocates after the KV cache, where starts fail that seemed to fit (`compile_or_warm_up_model`
+ * of `vllm/v1/worker/gpu_worker.py`). The second warm-up of the sampler could reuse the memory of the first, but graphs
+ * and the layers of other batch sizes have fragmented it: half of it, and all of it with packed experts, as two starts of
+ * gpt-oss-20b showed that ran out of memory here. Four measured starts with plain experts did not. Between 0.21 and 0.32 the second model runner neither profiles the warm-up nor estimates its graphs
+ * (vllm-project/vllm#48601, #57926). Experts' workspaces may grow in a warm-up (`vllm/v1/worker/workspace.py`).
+ */
+const afterPool = (at: number, load: EngineLoad, recorded: Interval): Interval => {
+  const { sequences, stepTokens } = limits(at, load)
+  const isProfiled = at < 21 || at >= 33
+  const copies = isProfiled ? logitCopies(at).high : warmUpCopies
+  const workspace = expertBytes(load, stepTokens)
+  const share = isProfiled && !hasPackedExperts(load.config) ? 0.5 : 1
+  // An estimate of graphs may be 25 % too low.
+  const graphShare = at < 33 ? 1 : 0.25
+  return { low: at < 21 ? recorded.low : 0, high: recorded.high * graphShare + logitBytes(load.config, sequences) * copies * share + workspace }
+}
 
 /** Tokens whose keys and values MLA's profiling expands from their latents at once. */
 const latentWorkspaceTokens = 65_536
@@ -174,7 +208,7 @@ const roundUp = (value: number, unit: number) => Math.ceil(value / unit) * unit
  */
 const expertPadding = (config: ModelConfig, gpuCount: number): Interval => {
   const { experts } = shapeOf(config)
-  if (experts === null || !/mxfp4|nvfp4|modelopt|compressed-tensors/.test(config.quantization)) return { low: 1, high: 1 }
+  if (experts === null || !hasPackedExperts(config)) return { low: 1, high: 1 }
   const { hidden_size } = config
   // Each GPU pads its share.
   const inner = Math.max(1, experts.intermediate_size / gpuCount)
@@ -206,19 +240,17 @@ export const vllmMemory = (version: string): EngineMemory => {
     statesPerSequence: ({ flags }) => (at >= 17 && flags.enable_prefix_caching !== false ? 2 : 1),
     splitIssue: (load) => splitIssue(load, load.flags.enable_expert_parallel === true),
     extraLoadedBytes: 192 * mib,
+    keepsFusedExperts: true,
     halvesFloat32: true,
     expertPadding,
     overhead: (load) => {
       const recorded = graphs(at, load)
       const none = { low: 0, high: 0 }
-      // A second warm-up of the sampler cannot reuse the memory that graphs have fragmented.
-      const warmUp = logitBytes(load.config, limits(at, load).sequences) * logitCopies(at).high * 0.25
       return {
         activation: activation(at, load),
         runtime: runtime(at, load),
         graphs: inPool ? recorded : none,
-        // If the pool size accounts for graphs, it uses an estimate that may be 25 % too low.
-        afterPool: { low: inPool ? 0 : recorded.low, high: recorded.high * (inPool ? 0.25 : 1) + warmUp }
+        afterPool: afterPool(at, load, recorded)
       }
     }
   }

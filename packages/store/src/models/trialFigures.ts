@@ -21,7 +21,7 @@ const Row = Schema.Struct({
 
 /** The measurements of a model's trial, together with the estimates. */
 export interface TrialFigures extends Omit<typeof Row.Type, "estimate" | "starts"> {
-  readonly estimate: Pick<Fit, "calibrated" | "gpu_count" | "gpu_pool" | "headroom_bytes" | "kv_cache_bytes" | "verdict" | "weights_bytes">
+  readonly estimate: Pick<Fit, "calibrated" | "unmeasured" | "gpu_count" | "gpu_pool" | "headroom_bytes" | "kv_cache_bytes" | "verdict" | "weights_bytes">
   /** Medians of the last five starts with the same commit, engine version and GPUs, of each kind, in seconds. */
   readonly starts: ReadonlyArray<{ readonly kind: StartKind; readonly of: number; readonly median: StartParts }>
 }

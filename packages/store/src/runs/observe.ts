@@ -48,6 +48,7 @@ export const Estimate = Schema.Struct({
   max_context: Schema.Int,
   concurrent_sequences: Schema.Finite,
   calibrated: Schema.Boolean,
+  unmeasured: Schema.optionalKey(Schema.Literal(true)),
   // Absent in revisions of earlier versions.
   chosen_by: Schema.optionalKey(Choices),
   components: Schema.optionalKey(Schema.Struct({ sequence: Schema.optionalKey(Schema.Finite) }))
