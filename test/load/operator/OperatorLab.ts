@@ -10,6 +10,8 @@ import type { Lab } from "../Lab.ts"
 import { BenchError, profiling, startProgram } from "../Program.ts"
 import { startKwokCluster } from "./KwokCluster.ts"
 
+/** As in the chart. */
+export const operatorHeap = "--max-semi-space-size=8 --max-old-space-size=256"
 const operatorFile = join(import.meta.dirname, "main.ts")
 
 /** Repeats until the value holds. */
@@ -65,8 +67,7 @@ export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: numb
           OPERATOR_PORT: String(port),
           OPERATOR_NAMESPACE: cluster.namespace,
           SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
-          // As in the chart.
-          NODE_OPTIONS: `--max-semi-space-size=8 --max-old-space-size=256 ${profiling}`,
+          NODE_OPTIONS: `${operatorHeap} ${profiling}`,
           ...settings
         })
       }),
