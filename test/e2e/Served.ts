@@ -1,7 +1,12 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { DeploymentOperation } from "@seatrial/domain"
 import type { KubeClient } from "@seatrial/kube"
+import { referenceVersion } from "@seatrial/trial"
 import { Context, Effect, Layer, Schema } from "effect"
+import { seatrial } from "../../packages/cli/test/runCommand.ts"
+import { tinyReference } from "../mutants/trySample.ts"
 import { bodyOf, type Caller, makeCaller } from "./Caller.ts"
 import { openCluster, shortenBenchmark } from "./cluster.ts"
 import { type LocalSystem, makeStateFolder, startSystem } from "./LocalSystem.ts"
@@ -18,6 +23,15 @@ const Derived = Schema.Struct({
   serving: Schema.Struct({ host_class: Schema.String, max_context: Schema.Int }),
   fit: Schema.Struct({ verdict: Schema.String })
 })
+/** Imports the reference of the sample model at this commit. */
+const importReference = Effect.fnUntraced(function* (folder: string, { state }: LocalSystem, commit: string) {
+  const file = join(folder, "references.json")
+  const references = [{ repo: source.repo, commit, texts_version: referenceVersion, reference: tinyReference }]
+  writeFileSync(file, JSON.stringify({ format: 1, references }))
+  const imported = yield* seatrial(["admin", "references", "import", file], { DATABASE_URL: state.database_url, SEATRIAL_ADMIN: "test" })
+  assert.strictEqual(imported.code, 0, imported.err)
+})
+
 /** A running system with one served model. Every test must leave it serving. */
 export class Served extends Context.Service<
   Served,
@@ -46,6 +60,7 @@ export class Served extends Context.Service<
         const kube = yield* openCluster(system.state.kubeconfig)
         yield* shortenBenchmark(kube)
         const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", { source, serving }))
+        yield* importReference(folder, system, preview.source.commit)
         const input = { source, serving: preview.serving }
         const idempotencyKey = crypto.randomUUID()
         const answer = yield* caller.call("POST", "/v1/deployments", input, { "idempotency-key": idempotencyKey })

@@ -108,6 +108,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
         assert.isTrue(receipt.verification?.checks.every(({ passed }: Check) => passed))
         // The receipt also states the capacity and the speed.
         const details = new Map(receipt.verification?.checks.map(({ detail = "", name }: Check) => [name, detail]))
+        assert.match(details.get("reference_agrees") ?? "", /^mean 0\.0000, absolute 0\.0000, .* from Transformers/u)
         assert.match(details.get("kv_capacity") ?? "", /^[1-9]\d* tokens, .*, simulated GPUs; bytes per GPU: weights [1-9]/)
         // There is no row if a busy machine limited the benchmark.
         const speed = details.get("benchmark_floor")

@@ -26,6 +26,9 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   // Loading of the files.
   loaded_in_8_bits: ["loaded_tensors"],
   loaded_norm_shifted: ["loaded_tensors"],
+  loaded_heads_swapped: ["reference_agrees"],
+  loaded_mlp_halved: ["reference_agrees"],
+  loaded_channels_swapped: ["reference_agrees"],
   loaded_otherwise_later: ["loaded_tensors"],
 
   // Caching of prompts, and isolation of the cache.

@@ -1,4 +1,5 @@
-import { type ModelCapabilities, modelCapabilities, type TensorPrefix } from "@seatrial/domain"
+import { readFileSync } from "node:fs"
+import { type ModelCapabilities, ModelReference, modelCapabilities, type TensorPrefix } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles } from "@seatrial/reference-engine/sample"
 import { comparedTensors, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
@@ -28,6 +29,11 @@ const same = (a: Uint8Array | undefined, b: Uint8Array | undefined) => a !== und
 const verified = (pinned: Files, files: Files): number | null => ([...pinned].every(([name, bytes]) => same(bytes, files.get(name))) ? pinned.size : null)
 
 const reference = engineFor("reference")
+
+/** What Transformers computes for `tiny-chat`. `npm run test:models -- transformers` computes it again. */
+export const tinyReference = Schema.decodeUnknownSync(Schema.fromJsonString(ModelReference))(
+  readFileSync(new URL("tiny-chat.reference.json", import.meta.url), "utf8")
+)
 
 /** All features of the reference engine, even those that the gateway does not support yet. */
 const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
@@ -86,6 +92,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
     repository: yield* readRepository({ facts, files: facts.files, commit: facts.commit, small }),
     firstValues: firstValuesOf(pinned),
     start: { verifiedFiles: verified(pinned, served.files), readOnly: true, offline: true, localPath: true, ownImage: null },
+    reference: model === "tiny-chat" ? tinyReference : null,
     earlier,
     cacheTokens: (metrics) => reference.measured({ metrics, log: "" }).kv_cache_tokens
   }

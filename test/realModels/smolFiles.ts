@@ -28,8 +28,8 @@ const convert = (): void => {
   run(python, [join(tools, "convert.py"), join(source, file), join(folder, "repository")])
 }
 
-/** The files of SmolLM2-135M-Instruct, made once and kept over checkouts. */
-export const smolFiles = (): Files => {
+/** The folder with the files of SmolLM2-135M-Instruct, made once and kept over checkouts. */
+export const smolFolder = (): string => {
   const ready = join(folder, ".ready")
   const inputs = ["convert.py", "requirements.txt"].map((name) => readFileSync(join(tools, name)))
   const wanted = createHash("sha256").update(Buffer.concat(inputs)).digest("hex")
@@ -39,6 +39,11 @@ export const smolFiles = (): Files => {
     convert()
     writeFileSync(ready, wanted)
   }
-  const repository = join(folder, "repository")
+  return join(folder, "repository")
+}
+
+/** These files. */
+export const smolFiles = (): Files => {
+  const repository = smolFolder()
   return new Map(readdirSync(repository).map((name) => [name, readFileSync(join(repository, name))]))
 }

@@ -34,6 +34,7 @@ export interface OnEngine {
 }
 
 export interface Trying {
+  readonly reference?: SuiteSubject["reference"]
   readonly earlier?: SuiteSubject["earlier"]
   /** The size by which the suite chooses how much it asks. Default: the model's own. */
   readonly parameters?: number
@@ -48,7 +49,7 @@ export const trySmol = Effect.fnUntraced(function* (
   served: Served,
   pinned: Files,
   { engine, settings }: OnEngine,
-  { earlier = [], parameters, rows = () => true }: Trying = {}
+  { earlier = [], parameters, reference = null, rows = () => true }: Trying = {}
 ) {
   const facts = smolFacts(pinned)
   const subject: SuiteSubject = {
@@ -73,6 +74,7 @@ export const trySmol = Effect.fnUntraced(function* (
       small: new Map([...pinned].filter(([name]) => name.endsWith(".json")))
     }),
     start: { verifiedFiles: pinned.size, readOnly: true, offline: true, localPath: true, ownImage: null },
+    reference,
     earlier,
     cacheTokens: (metrics) => engine.measured({ metrics, log: "" }).kv_cache_tokens
   }

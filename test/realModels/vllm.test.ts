@@ -1,9 +1,12 @@
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { referenceOfFolder } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { installVllm } from "../engines/vllm/installVllm.ts"
 import { deployedOf, serveVllm } from "../engines/vllm/startVllm.ts"
 import type { Earlier } from "../mutants/trySample.ts"
-import { smolFiles } from "./smolFiles.ts"
+import { smolFiles, smolFolder } from "./smolFiles.ts"
 import { smolFacts, trySmol } from "./smolSubject.ts"
 import { spoiledCopies } from "./spoiledCopies.ts"
 
@@ -29,6 +32,22 @@ describe("SmolLM2-135M-Instruct on vLLM", () => {
       Effect.gen(function* () {
         const { failed, report } = yield* trySmol(yield* serveVllm(deployed, { files: sound }), sound, deployed)
         assert.isTrue(report.passed, failed.join(", "))
+      })
+    )
+  )
+
+  it.live("agrees with Transformers at its first trial, and a copy with the rows of Q and K in the order of a GGUF file does not", () =>
+    run(
+      Effect.gen(function* () {
+        const reference = yield* referenceOfFolder({ folder: smolFolder(), python: join(dirname(installVllm()), "python"), memoryBytes: 2 ** 30 })
+        for (const [files, expected] of [
+          [sound, []],
+          [spoiledCopies[0]?.files(sound) ?? sound, ["reference_agrees"]]
+        ] as const) {
+          const served = yield* serveVllm(deployed, { files })
+          const { failed } = yield* trySmol(served, sound, deployed, { reference, rows: (name) => name === "reference_agrees" })
+          assert.deepStrictEqual(failed, [...expected])
+        }
       })
     )
   )

@@ -58,6 +58,7 @@ const admin = async () => {
     store.GpuHolds.layerSql,
     store.HostClasses.layerSql,
     store.ModelAdmin.layerSql,
+    store.ModelReferences.layerSql,
     store.Reservations.layerSql,
     layerAdministrator
   ).pipe(Layer.provideMerge([store.Database.layerAdmin, Ids.layer]), Layer.provide(layerLocalConfig), withStoreFailure)

@@ -14,6 +14,7 @@ import {
   type ModelCapabilities,
   type ModelEngines,
   type ModelId,
+  type ModelReference,
   type OrgId,
   type Phase,
   type RepositoryFacts,
@@ -24,6 +25,7 @@ import {
 import { Context, Effect, Layer, type Option, type Redacted, Schema, type Stream } from "effect"
 import { HubConnections } from "./HubConnections.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
+import { findReference, type ReferenceKey } from "./ModelReferences.ts"
 import { measuredStarts } from "./measuredStarts.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
@@ -153,6 +155,8 @@ export class Runs extends Context.Service<
         readonly likelihood?: ReadonlyArray<ReadonlyArray<number>>
       }
     ) => Effect.Effect<boolean>
+    /** What an independent implementation computes for a commit that the run has verified. */
+    readonly reference: (key: ReferenceKey) => Effect.Effect<Option.Option<ModelReference>>
     /** Results of the organization's earlier trials of the same configuration, newest first. */
     readonly earlierTrials: (
       orgId: OrgId,
@@ -245,6 +249,7 @@ export class Runs extends Context.Service<
         noteNodeFault: noteNodeFault(sql),
         avoidedNodes: avoidedNodes(sql),
         recordChecks: recordChecks(sql),
+        reference: Effect.fn("Runs.reference")(findReference(sql)),
         earlierTrials: earlierTrials(sql),
         likelihood: trialLikelihood(sql),
         recordMeasured: recordResult(sql, "measured", "measuring", Schema.encodeSync(Measured)),

@@ -10,6 +10,7 @@ import { membersCommand } from "./members.ts"
 import { modelsCommand } from "./models.ts"
 import { orgsCommand } from "./orgs.ts"
 import { purchasesCommand } from "./purchases.ts"
+import { referencesCommand } from "./references.ts"
 import { reservationsCommand } from "./reservations.ts"
 import { usageCommand } from "./usage.ts"
 import { usersCommand } from "./users.ts"
@@ -17,7 +18,9 @@ import { usersCommand } from "./users.ts"
 /** The administration commands. Hub connections have a separate layer, because only they need the encryption key. */
 export const makeAdminCommand = <E, R>(layerHubConnections: Layer.Layer<HubConnections, E, R>) =>
   Command.make("admin").pipe(
-    Command.withDescription("Administration, directly in Postgres (DATABASE_URL, or the system that runs in this folder). Each change writes an audit event."),
+    Command.withDescription(
+      "Administration, directly in Postgres (DATABASE_URL, or the system that runs in this folder). Each change of an organization writes an audit event."
+    ),
     Command.withSubcommands([
       orgsCommand,
       usersCommand,
@@ -31,6 +34,7 @@ export const makeAdminCommand = <E, R>(layerHubConnections: Layer.Layer<HubConne
       reservationsCommand,
       usageCommand,
       modelsCommand,
+      referencesCommand,
       hubConnectionsCommand.pipe(Command.provide(layerHubConnections))
     ])
   )

@@ -29,6 +29,7 @@ export const codes: Readonly<Record<string, keyof typeof remedies>> = {
   loaded_tensors: "output_garbage",
   text_likelihood: "output_garbage",
   far_likelihood: "output_garbage",
+  reference_agrees: "output_garbage",
   adapter_effect: "adapter_not_applied",
   fidelity: "fidelity_not_run",
   golden_answers: "output_garbage",

@@ -1,9 +1,9 @@
-import { baseInEngine, isBatchInvariant, revisionCapabilities, slotsOf, weightCommits } from "@seatrial/domain"
+import { baseInEngine, isBatchInvariant, quantizesAtStart, revisionCapabilities, slotsOf, weightCommits } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { comparable, readRepository, type SuiteSubject } from "@seatrial/trial"
-import { type Duration, Effect, Semaphore } from "effect"
+import { comparable, readRepository, referenceVersion, type SuiteSubject } from "@seatrial/trial"
+import { type Duration, Effect, Option, Semaphore } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { observedStart } from "./observedStart.ts"
@@ -70,6 +70,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     revision
   )
   const earlier = yield* runs.earlierTrials(run.orgId, revision)
+  const reference = yield* runs.reference({ repo, commit, textsVersion: referenceVersion })
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, timeout)),
     ...(facts.adapter === undefined ? {} : { baseName: baseInEngine(engine.wire, run.model), merged: trial.merged }),
@@ -82,6 +83,8 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     capabilities: revisionCapabilities(engine, facts, settings),
     repository,
     start,
+    reference: Option.getOrNull(reference),
+    reducesPrecision: settings.kv_cache_dtype !== "auto" || quantizesAtStart(settings),
     earlier: earlier.flatMap(comparable),
     cacheTokens: (metrics) => engine.measured({ metrics, log: "" }).kv_cache_tokens
   }

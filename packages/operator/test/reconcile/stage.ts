@@ -201,6 +201,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     avoidedNodes: (id) => Effect.sync(() => (rows.get(id)?.nodeFaults ?? []).map(({ node }) => node)),
     likelihood: () => Effect.succeed(null),
     earlierTrials: () => Effect.succeed([]),
+    reference: () => Effect.succeed(Option.none()),
     recordStart: () => gate("record start"),
     recordChecks: (id) =>
       Effect.as(

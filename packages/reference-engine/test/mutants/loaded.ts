@@ -1,3 +1,4 @@
+import type { Seams } from "../../src/Seams.ts"
 import { type Tensor, toBfloat16, toFloat32 } from "../../src/Tensor.ts"
 import type { Mutants } from "./Mutant.ts"
 
@@ -8,6 +9,24 @@ const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor
   if (tensor.type !== "bfloat16") return { type: "float32", shape: tensor.shape, values }
   return { ...tensor, bits: Uint16Array.from(values, toBfloat16) }
 }
+
+/** The size of a head of the sample model. */
+const headDim = 32
+
+/** Exchanges two groups of so many rows, which begin at these rows, in a matrix of one layer. */
+const swappedRows =
+  (part: string, [first, second]: readonly [number, number], rows: number) =>
+  (): Seams => ({
+    loaded: (name, tensor) =>
+      name.endsWith(`layers.${part}.weight`)
+        ? changed(tensor, (values) => {
+            const width = values.length / (tensor.shape[0] ?? 1)
+            const firstRows = values.slice(first * width, (first + rows) * width)
+            values.copyWithin(first * width, second * width, (second + rows) * width)
+            values.set(firstRows, second * width)
+          })
+        : tensor
+  })
 
 /** Faults in loading: the files are those of the commit, but the loaded weights differ. */
 export const loadedMutants: Mutants = {
@@ -37,6 +56,22 @@ export const loadedMutants: Mutants = {
           : tensor
     })
   },
+  loaded_heads_swapped: {
+    spoils: "two heads of Q in a middle layer are loaded in each other's place",
+    seams: swappedRows("2.self_attn.q_proj", [0, 2 * headDim], headDim)
+  },
+  loaded_mlp_halved: {
+    spoils: "the output of the last MLP is loaded at half its size",
+    seams: () => ({
+      loaded: (name, tensor) =>
+        name.endsWith("layers.3.mlp.down_proj.weight")
+          ? changed(tensor, (values) => {
+              for (const [at, value] of values.entries()) values[at] = value / 2
+            })
+          : tensor
+    })
+  },
+  loaded_channels_swapped: { spoils: "a tenth of the channels of an MLP are loaded in each other's place", seams: swappedRows("2.mlp.up_proj", [0, 128], 13) },
   loaded_otherwise_later: {
     spoils: "one value of a middle layer is loaded differently than before",
     seams: () => ({

@@ -5,6 +5,7 @@ import { autoscaling } from "./0062_autoscaling.ts"
 import { appliedScaling } from "./0063_applied_scaling.ts"
 import { modelEngines } from "./0064_model_engines.ts"
 import { waysBack } from "./0065_ways_back.ts"
+import { modelReferences } from "./0066_model_references.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -39,5 +40,6 @@ export const migrations = {
   "0062_autoscaling": autoscaling,
   "0063_applied_scaling": appliedScaling,
   "0064_model_engines": modelEngines,
-  "0065_ways_back": waysBack
+  "0065_ways_back": waysBack,
+  "0066_model_references": modelReferences
 }

@@ -1,4 +1,4 @@
-import type { CheckReport, ModelCapabilities, ModelConfig, TensorPrefix, TrialMetrics, TrialOffers } from "@seatrial/domain"
+import type { CheckReport, ModelCapabilities, ModelConfig, ModelReference, TensorPrefix, TrialMetrics, TrialOffers } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../engineAnswers.ts"
 import type { MergedModel } from "../fidelity/compareAnswers.ts"
@@ -65,6 +65,10 @@ export interface SuiteSubject extends Subject {
   readonly repository: PinnedRepository
   /** The first values of some tensors; absent if the engine does not report its loaded values. */
   readonly firstValues?: ReadonlyArray<TensorPrefix>
+  /** What an independent implementation computes for the commit; absent or null if there is none. */
+  readonly reference?: ModelReference | null
+  /** Whether the settings quantize weights or cache although the files are not quantized. */
+  readonly reducesPrecision?: boolean
   readonly start: ObservedStart
   /** Newest first. */
   readonly earlier: ReadonlyArray<EarlierTrial>

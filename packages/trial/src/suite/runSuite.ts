@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../engineAnswers.ts"
 import type { CheckClass, TrialCheck } from "./Check.ts"
 import { type Finding, maxDetailLength, outcomeOf, rowDetail } from "./finding.ts"
+import { referenceAgrees } from "./referenceAgrees.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { suite } from "./suiteVersion.ts"
@@ -112,7 +113,8 @@ class SuiteRecord {
     const notReached = this.namesOf("not_reached").filter((name) => !unconfirmed.includes(name))
     const ending = `, ${elapsedSeconds} s`
     const lists = `${listOf("not confirmed, so not served", unconfirmed)}${listOf("not reached", notReached)}`
-    const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${lists}`
+    const compared = skipped.includes(referenceAgrees.name) ? ", no_reference" : ""
+    const words = `${suite.name} ${suite.version}: ${this.rows.length} run${compared}, ${skipped.length} not applicable${lists}`
     return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
 }

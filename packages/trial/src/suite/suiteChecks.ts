@@ -27,6 +27,7 @@ import { pathImages } from "./pathImages.ts"
 import { pathSalt } from "./pathSalt.ts"
 import { pathTools } from "./pathTools.ts"
 import { pathThinking, reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { referenceAgrees } from "./referenceAgrees.ts"
 import { reportedLogprobs } from "./reportedLogprobs.ts"
 import { responsesLogprobs } from "./responsesLogprobs.ts"
 import { responsesPath } from "./responsesPath.ts"
@@ -114,6 +115,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   textLikelihood((likelihood) => {
     state.likelihood = likelihood
   }),
+  referenceAgrees,
   adapterEffect,
   goldenAnswers,
   outputSane,

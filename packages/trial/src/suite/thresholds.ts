@@ -119,6 +119,14 @@ export const thresholds = {
   farBefore: 64,
   farLongest: 262_144,
   farWorse: 1.25,
+  /**
+   * Maximum distance from the reference in each window of positions: of the mean, token by token, and of one token.
+   */
+  reference: { mean: 0.012, absolute: 0.08, worst: 2 },
+  /** The same if the settings of the deployment quantize weights or cache. */
+  reducedReference: { mean: 0.05, absolute: 0.3, worst: 4 },
+  /** Where the windows begin; the last one ends at the last number. */
+  referenceWindows: [0, 64, 128, 256, 512],
   /** How far above zero a log-probability may be, because of the engine's rounding. */
   aboveZero: 0.001,
   /**
