@@ -14,7 +14,7 @@ import { mutate, type Random, randomFrom } from "./mutate.ts"
  * `FUZZ_INPUTS=100000 npx vitest run packages/hub/test/fuzz.test.ts` runs more inputs, and `FUZZ_SEED` selects other
  * inputs.
  */
-const inputs = Number(process.env.FUZZ_INPUTS ?? 5_000)
+const inputs = Number(process.env.FUZZ_INPUTS ?? 3_000)
 const firstSeed = Number(process.env.FUZZ_SEED ?? 1)
 
 const encode = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))

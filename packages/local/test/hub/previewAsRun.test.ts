@@ -87,7 +87,7 @@ describe("the requests of a run", () => {
         assert.isAtMost(requests, 12)
         assert.deepStrictEqual(few, all)
       }),
-    { arbitrary: { runs: 8 } }
+    { arbitrary: { runs: 5 } }
   )
 
   it.live.prop(
@@ -106,6 +106,6 @@ describe("the requests of a run", () => {
         assert.isAtMost(requests, 12)
         if (typeof few !== "string") assert.notStrictEqual(all, "remote_code_required")
       }),
-    { arbitrary: { runs: 4 } }
+    { arbitrary: { runs: 3 } }
   )
 })

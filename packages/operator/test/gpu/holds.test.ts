@@ -339,6 +339,6 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
         }
         assert.strictEqual(byUid.size, 0)
       }).pipe(Effect.provide(TestClock.layer())),
-    { arbitrary: { runs: 100 }, timeout: 120_000 }
+    { arbitrary: { runs: 50 }, timeout: 120_000 }
   )
 })

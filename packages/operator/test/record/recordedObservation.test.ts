@@ -40,7 +40,7 @@ describe("a recorded observation", () => {
         assert.deepStrictEqual(decide(restored(observation), now), decide(observation, now), `seed ${seed}`)
       }
     },
-    { arbitrary: { runs: 60 } }
+    { arbitrary: { runs: 30 } }
   )
 
   it.prop(
@@ -59,7 +59,7 @@ describe("a recorded observation", () => {
         before = after
       }
     },
-    { arbitrary: { runs: 60 } }
+    { arbitrary: { runs: 30 } }
   )
 
   it("contains no log of an engine, no value of a variable, and no chat template", () => {
