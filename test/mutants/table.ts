@@ -168,6 +168,9 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   never_ends: ["finish_reasons"],
   unreadable_frame: ["stream_equals_whole"],
 
+  // Prompts of another trial.
+  only_known_prompts: ["text_likelihood", "decode_matches_prefill"],
+
   // Structured output and tool calls.
   schema_ignored: ["json_mode", "json_schema", "tool_strict"],
   schema_ignored_streamed: ["json_mode", "json_schema", "tool_strict"],

@@ -83,6 +83,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
     chat: true,
     card: "Simulated x1",
     salt: "",
+    seed: 1,
     parameters: parameters ?? facts.parameters,
     slots: 64,
     offers: reference.offers({ runtime: "reference", host_class: "sim", max_context: 1_024, kv_cache_dtype: "auto" }, false),

@@ -61,6 +61,7 @@ export const trySmol = Effect.fnUntraced(function* (
     chat: true,
     card: "processor x1",
     salt: "",
+    seed: 1,
     parameters: parameters ?? facts.parameters,
     slots: 256,
     offers: engine.offers(settings, false),

@@ -93,6 +93,8 @@ export const CheckReport = Schema.Struct({
   checks: Schema.Array(Check),
   /** The outcome of each check, for decisions. */
   outcomes: Schema.Array(CheckOutcome),
+  /** Determines the prompts that only this trial has; absent in reports of earlier versions. */
+  seed: Schema.optionalKey(Schema.Int),
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null without fingerprints. */
   fingerprint_card: Schema.NullOr(Schema.String),

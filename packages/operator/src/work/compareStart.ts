@@ -21,6 +21,7 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, "30 seconds")),
     salt: `start-${pod.uid}-${pod.restarts}`,
+    seed: 0,
     parameters: facts.parameters,
     slots: 1,
     offers: engine.offers(settings, podClass.hostClass.simulated),

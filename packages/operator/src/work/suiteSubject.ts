@@ -3,7 +3,7 @@ import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { comparable, readRepository, referenceVersion, type SuiteSubject } from "@seatrial/trial"
-import { type Duration, Effect, Option, Semaphore } from "effect"
+import { type Duration, Effect, Option, Random, Semaphore } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { observedStart } from "./observedStart.ts"
@@ -75,6 +75,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     ...(yield* subjectOf(trial, timeout)),
     ...(facts.adapter === undefined ? {} : { baseName: baseInEngine(engine.wire, run.model), merged: trial.merged }),
     salt: "",
+    seed: yield* Random.nextIntBetween(1, 2 ** 31),
     parameters: facts.parameters,
     slots: slotsOf(settings) ?? usualSlots,
     offers: engine.offers(settings, podClass.hostClass.simulated),

@@ -3,6 +3,7 @@ import { adapterMutants } from "./adapter.ts"
 import { bodyMutants } from "./body.ts"
 import { cacheMutants } from "./cache.ts"
 import { forwardMutants } from "./forward.ts"
+import { knownPromptMutants } from "./knownPrompts.ts"
 import { lifeMutants } from "./life.ts"
 import { loadedMutants } from "./loaded.ts"
 import type { Mutant } from "./Mutant.ts"
@@ -28,6 +29,7 @@ export const mutants: ReadonlyMap<string, Mutant> = new Map(
     ...thoughtMutants,
     ...pathMutants,
     ...pathWordMutants,
+    ...knownPromptMutants,
     ...lifeMutants,
     ...adapterMutants
   })

@@ -53,6 +53,8 @@ export interface SuiteSubject extends Subject {
   readonly merged?: MergedModel | null
   /** Separates the prefix cache of this run from other runs. Each run of a check gets a new value. */
   readonly salt: string
+  /** Determines the prompts that only this trial has. */
+  readonly seed: number
   readonly parameters: number
   /** Number of sequences that the engine runs at the same time. */
   readonly slots: number

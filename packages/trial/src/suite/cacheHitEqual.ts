@@ -4,6 +4,7 @@ import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { Reading } from "./readAnswer.ts"
 import { goOn, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { saltOf } from "./saltOf.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -43,7 +44,7 @@ const fields = { max_tokens: 8, ignore_eos: true, logprobs: checkedTopTokens }
 const isIsolated = Effect.fnUntraced(function* (subject: SuiteSubject, ids: ReadonlyArray<number>) {
   const cachedFor = (change: Partial<SuiteSubject>) =>
     Effect.map(goOn({ ...subject, ...change }, ids, { ...fields, max_tokens: 1 }), ({ cached }) => cached ?? 0)
-  const other = yield* cachedFor({ salt: `${subject.salt}-other` })
+  const other = yield* cachedFor({ salt: saltOf(subject.salt, "other") })
   if (other > 0) return yield* unexpected(`${ids.length} tokens: ${other} cached under another salt`)
   if (subject.baseName === undefined) return
   // With an adapter the same tokens have other keys and values.
@@ -72,7 +73,7 @@ const anotherEnd = Effect.fnUntraced(function* (subject: SuiteSubject, shared: R
   ] as const) {
     const ended = [...shared.slice(0, prefix), ...promptTokens(subject.vocabSize, added, 77)]
     const warm = yield* goOn(subject, ended, fields)
-    const cold = yield* goOn({ ...subject, salt: `${subject.salt}-cold` }, ended, fields)
+    const cold = yield* goOn({ ...subject, salt: saltOf(subject.salt, "cold") }, ended, fields)
     const shift = firstShift(warm, cold)
     if (shift > thresholds.cachedFirst)
       return yield* unexpected(`a cached beginning with another end: the first token is ${shift.toFixed(3)} nats off when cached`)

@@ -2,16 +2,8 @@ import { checkedTopTokens } from "@seatrial/domain"
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { goOn, type Prompt, promptsOf, put, type SuiteSubject } from "./SuiteSubject.ts"
-import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { drawnBeginnings } from "./texts/drawnTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
-
-/** Beginnings of the suite's texts, to be continued. */
-const beginnings = (count: number): ReadonlyArray<string> =>
-  Array.from({ length: count }, (_, index) => {
-    const { text } = likelihoodTexts[index % 3] ?? { text: "" }
-    const from = Math.floor(index / 3) * 80
-    return text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60))
-  })
 
 /** The chosen token is the likeliest at each step of a continuation. */
 const everyStepIsTop = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, max_tokens: number) {
@@ -49,7 +41,7 @@ export const greedyIsTop: TrialCheck = {
   limitSeconds: seconds(10),
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = extentOf(subject.parameters).topTokens
-    const prompts = yield* promptsOf(subject, beginnings(4))
+    const prompts = yield* promptsOf(subject, drawnBeginnings(subject.seed, 4))
     for (const prompt of prompts) yield* everyStepIsTop(subject, prompt, max_tokens)
     if (subject.chat) yield* messageNamesTop(subject, Math.min(8, max_tokens))
     return `${prompts.length * max_tokens} steps`
@@ -70,7 +62,7 @@ export const decodeMatchesPrefill: TrialCheck = {
     const differences: Array<number> = []
     // Repetitive text depends on positions more than prose does.
     const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
-    for (const [index, prompt] of (yield* promptsOf(subject, [...beginnings(decodedPrompts), ...repeating])).entries()) {
+    for (const [index, prompt] of (yield* promptsOf(subject, [...drawnBeginnings(subject.seed, decodedPrompts), ...repeating])).entries()) {
       if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that Seatrial can read" })
       const most = Math.max(decodedTokens, Math.min(longestDecoded, subject.maxContext - prompt.length - 8))
       const decoded = yield* goOn(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })

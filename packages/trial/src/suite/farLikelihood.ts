@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { promptTokens } from "../promptTokens.ts"
+import { drawer } from "../promptTokens.ts"
 import { NotApplicable, type TrialCheck, unexpected } from "./Check.ts"
 import { fingerprintPrompts } from "./fingerprints.ts"
 import { type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
@@ -47,14 +47,12 @@ const placeTexts = (subject: SuiteSubject, start: Ids, texts: ReadonlyArray<Ids>
 }
 
 /** The prompt that fills the context: the texts at their places, and other sentences before and between them. */
-const fillContext = (start: Ids, placed: ReadonlyArray<PlacedText>, sentences: ReadonlyArray<Ids>): Ids => {
+const fillContext = (start: Ids, placed: ReadonlyArray<PlacedText>, sentences: ReadonlyArray<Ids>, seed: number): Ids => {
   const last = placed.at(-1)
   const length = last === undefined ? 0 : last.from + last.ids.length
   const filled = [...start]
-  for (const pick of promptTokens(sentences.length * 2, length, 11)) {
-    if (filled.length >= length) break
-    filled.push(...(sentences[pick % sentences.length] ?? []))
-  }
+  const draw = drawer(seed)
+  while (sentences.length > 0 && filled.length < length) filled.push(...(sentences[draw(sentences.length)] ?? []))
   for (const { from, ids } of placed) filled.splice(from, ids.length, ...ids)
   return filled.slice(0, length)
 }
@@ -94,7 +92,7 @@ export const farLikelihood: TrialCheck = {
     const { sentences, start, texts } = yield* encodeTexts(subject)
     const placed = placeTexts(subject, start, texts)
     if (placed.length === 0) return yield* new NotApplicable({ reason: "the tokenizer has too few ids for the texts" })
-    const filled = fillContext(start, placed, sentences)
+    const filled = fillContext(start, placed, sentences, subject.seed)
     const far = yield* score(subject, filled)
     const windows: Array<FarWindow> = []
     for (const { from, ids } of placed) {

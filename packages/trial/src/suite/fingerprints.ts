@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { type EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import type { Reading } from "./readAnswer.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
+import { saltOf } from "./saltOf.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /**
@@ -66,7 +67,7 @@ export const greedyRepeats = Effect.fnUntraced(function* (
   const prompts = fingerprintPrompts.slice(0, extentOf(subject.parameters).repeatedPrompts)
   const once = (prompt: string) => Effect.map(put(subject, prompt, fields), digest)
   // Each request avoids the prefix cache: cached values may be rounded differently, which another check covers.
-  const digestOf = (prompt: string, turn: number) => Effect.map(put({ ...subject, salt: `${subject.salt}-${turn}` }, prompt, fields), digest)
+  const digestOf = (prompt: string, turn: number) => Effect.map(put({ ...subject, salt: saltOf(subject.salt, turn) }, prompt, fields), digest)
   const alone = yield* Effect.forEach(prompts, (prompt) => Effect.all([digestOf(prompt, 1), digestOf(prompt, 2), digestOf(prompt, 3)]))
   const together = yield* Effect.all(
     [0, 1].map(() => Effect.forEach(prompts, once, { concurrency: "unbounded" })),

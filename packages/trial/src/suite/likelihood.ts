@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { type Prompt, type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
+import { drawnTexts } from "./texts/drawnTexts.ts"
 import { likelihoodTexts, shuffled } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -82,11 +83,33 @@ export const scoreLikelihood = Effect.fnUntraced(function* (
   return shifted === null ? { isCompared: false, detail: figures } : { isCompared: true, detail: `${figures}; ${shifted}` }
 })
 
+/**
+ * Texts that only this trial has are less likely if their words are shuffled, so that no engine passes that knows the
+ * texts of other trials.
+ */
+const drawnAreLikelier = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const drawn = drawnTexts(subject.seed, extentOf(subject.parameters).drawnTexts)
+  const scores: Array<{ readonly whole: number; readonly mixed: number }> = []
+  for (const text of drawn) {
+    const [whole = [], mixed = []] = yield* Effect.forEach(yield* beginnings(subject, [text, shuffled(text)]), (prompt) =>
+      Effect.map(scoreOf(subject, prompt), (values) => values ?? [])
+    )
+    scores.push({ whole: mean(whole), mixed: mean(mixed) })
+  }
+  const worse = mean(scores.map(({ mixed, whole }) => whole - mixed))
+  if (!(worse >= thresholds.shuffledWorse))
+    return yield* unexpected(`texts of this trial with their words shuffled are only ${fixed(worse, 2)} nats per token worse`)
+  return `${drawn.length} drawn texts ${fixed(-mean(scores.map(({ whole }) => whole)), 2)}, shuffled ${fixed(worse, 2)} worse`
+})
+
 /** The texts are as likely as they must be. The check passes their log-probabilities to `keep`, for later trials. */
 export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void): TrialCheck => ({
   name: "text_likelihood",
   class: "required",
   purpose: "The suite's texts are as likely as with right weights and positions, and as at an earlier trial",
   limitSeconds: seconds(40),
-  run: (subject) => Effect.map(scoreLikelihood(subject, keep), ({ detail }) => detail)
+  run: Effect.fnUntraced(function* (subject) {
+    const { detail } = yield* scoreLikelihood(subject, keep)
+    return `${detail}; ${yield* drawnAreLikelier(subject)}`
+  })
 })

@@ -5,6 +5,7 @@ import type { CheckClass, TrialCheck } from "./Check.ts"
 import { type Finding, maxDetailLength, outcomeOf, rowDetail } from "./finding.ts"
 import { referenceAgrees } from "./referenceAgrees.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { saltOf } from "./saltOf.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { suite } from "./suiteVersion.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
@@ -127,7 +128,7 @@ interface BudgetClock extends SuiteClock {
 /** Starts the clock of a suite. A slow engine, or a model that reasons, has more time. */
 const startClock = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const [startedAt, begunAt] = [yield* Clock.currentTimeMillis, yield* monotonicMillis]
-  const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
+  const stretch = yield* stretchOf({ ...subject, salt: saltOf(suite.name, startedAt, "warm-up") })
   const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
   const clock: BudgetClock = {
     stretch,
@@ -187,6 +188,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
       ...(state.fidelity === null ? {} : { fidelity: state.fidelity }),
       ...(withdrawn.length === 0 ? {} : { withdrawn }),
+      seed: subject.seed,
       ...(drifted === 0 ? {} : { drifted }),
       ...(state.loadedChecksum === null ? {} : { loaded_checksum: state.loadedChecksum })
     },

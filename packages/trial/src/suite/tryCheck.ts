@@ -4,6 +4,7 @@ import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import type { NotApplicable, TrialCheck } from "./Check.ts"
 import { Finding } from "./finding.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
+import { saltOf } from "./saltOf.ts"
 
 /** The time of the suite was over before it had a verdict. No fault of the model was found. */
 export class SuiteTimedOut extends Data.TaggedError("SuiteTimedOut")<{ readonly message: string }> {}
@@ -67,7 +68,7 @@ const runOnce = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, tu
     const left = Math.max(0, clock.hardSeconds - (yield* clock.elapsed))
     const begunAt = yield* monotonicMillis
     const late = Effect.flatMap(subject.client.lastSignAt, (at) => Effect.fail(new CheckTimedOut({ seconds: Math.round(limit), isComputing: at > begunAt })))
-    const run = check.run({ ...subject, salt: `${clock.salt}-${check.name}-${turn}` }).pipe(
+    const run = check.run({ ...subject, salt: saltOf(clock.salt, check.name, turn) }).pipe(
       Effect.timeoutOrElse({
         duration: `${Math.min(limit, left)} seconds`,
         // If the suite's limit cut the check short, the suite is out of time, not the check.
@@ -81,7 +82,7 @@ const runOnce = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, tu
 const answersAtAll = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, late: CheckTimedOut): Effect.Effect<Attempt, EngineUnreachable> =>
   Effect.gen(function* () {
     const left = Math.max(0, clock.hardSeconds - (yield* clock.elapsed))
-    const asking = put({ ...subject, salt: `${clock.salt}-${check.name}-alive` }, "Say yes.", { max_tokens: 1 }).pipe(
+    const asking = put({ ...subject, salt: saltOf(clock.salt, check.name, "alive") }, "Say yes.", { max_tokens: 1 }).pipe(
       Effect.timeoutOrElse({ duration: `${left} seconds`, orElse: () => Effect.fail(outOfTime(clock, check)) }),
       Effect.as("")
     )

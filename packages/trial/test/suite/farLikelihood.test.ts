@@ -52,7 +52,7 @@ describe("far_likelihood", () => {
       const { outcome } = yield* judge((position) => (position < 960 ? -2 : -5))
       assert.deepInclude(outcome._tag === "Failure" ? outcome.failure : {}, {
         _tag: "Unexpected",
-        detail: "2.25 nats a token less likely at position 944 than near the start, expected at most 1.25",
+        detail: "2.25 nats a token less likely at position 944 than near the start, expected at most 1.50",
         cause: "far_positions"
       })
     })

@@ -51,6 +51,7 @@ export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
       chat: true,
       card: "simulated x1",
       salt: "",
+      seed: 1,
       parameters: 1_000_000,
       slots: 8,
       offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true, weightVersion: "/model_info" },

@@ -1,0 +1,28 @@
+import { drawer } from "../../promptTokens.ts"
+import { likelihoodTexts } from "./likelihoodTexts.ts"
+
+const prose = likelihoodTexts.slice(0, 3).map(({ text }) => text)
+const sentences = prose.flatMap((text) => text.split(/(?<=\.) /u))
+
+/** Characters that are more than the tokens of a scored text in any tokenizer for words. */
+const characters = 1_600
+
+/** Texts that no other trial has: sentences of the suite's prose in an order that the seed determines. */
+export const drawnTexts = (seed: number, count: number): ReadonlyArray<string> => {
+  const draw = drawer(seed)
+  return Array.from({ length: count }, () => {
+    let text = ""
+    while (text.length < characters) text += `${sentences[draw(sentences.length)] ?? ""} `
+    return text
+  })
+}
+
+/** Pieces of the suite's prose, to be continued. The seed determines where they begin. */
+export const drawnBeginnings = (seed: number, count: number): ReadonlyArray<string> => {
+  const draw = drawer(seed)
+  return Array.from({ length: count }, (_, index) => {
+    const text = prose[index % prose.length] ?? ""
+    const from = draw(text.length - 160)
+    return text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60))
+  })
+}
