@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { suiteChecks } from "@seatrial/trial"
+import { suite, suiteChecks } from "@seatrial/trial"
 import { cases } from "../mutants/cases.ts"
 import { adapterKillers, killers, unseen } from "../mutants/table.ts"
 import { ownerRows } from "./owners.ts"
@@ -14,6 +14,11 @@ const rowsUnder = (head: string): ReadonlyArray<string> => {
 }
 
 describe("the documents of the trial", () => {
+  it("name the version of the suite", () => {
+    const page = readFileSync(new URL("../../docs/explanation/trial.md", import.meta.url), "utf8")
+    assert.include(page, `The suite is \`${suite.name} ${suite.version}\`.`)
+  })
+
   it("lists exactly the checks of the suite, each in a row of its class", () => {
     const letters = { required: "R", capability: "C", informs: "I" }
     const documented = rowsUnder("Check").flatMap((row) => {

@@ -101,7 +101,7 @@ it.live(
       const cut = changed("cut", { r: 4 })
       const refused = yield* Effect.flip(Effect.scoped(serving(base, cut)))
       assert.match(String(refused), /has shape/)
-      assert.match((yield* Effect.flip(mergedAgreement({ base, adapter: cut, child }))).message, /not of the rank/)
+      assert.match((yield* Effect.flip(mergedAgreement({ base, adapter: cut, child }))).message, /does not have the stated rank/)
 
       // With another commit of the base the answers can look right, but the weights differ.
       const elsewhere = yield* mergedAgreement({ base: at("tiny-chat-first"), adapter, child })
