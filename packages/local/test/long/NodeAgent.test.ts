@@ -7,8 +7,8 @@ import { Effect, Layer, Option, Schema, type Scope, Stream } from "effect"
 import { NodeAgent } from "../../src/node/NodeAgent.ts"
 import { BoundPod } from "../../src/node/PodObject.ts"
 import { startOf } from "../../src/process/ProcessIdentity.ts"
-import { create, idle, image, isReady, main, node, phase, podIP, serve, until, untilAbsent, untilGone } from "./pods.ts"
-import { layerCluster } from "./realCluster.ts"
+import { create, idle, image, isReady, main, node, phase, podIP, serve, until, untilAbsent, untilGone } from "../node/pods.ts"
+import { layerCluster } from "../node/realCluster.ts"
 
 const folder = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-node-test-"))),

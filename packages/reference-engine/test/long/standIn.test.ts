@@ -3,12 +3,12 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { engineFor } from "@seatrial/engines"
 import { afterEach, describe, expect, it } from "vitest"
-import { tinyRopeConfig } from "../../../test/models/modelConfigs.ts"
-import { writeTrained } from "../sample/trained.ts"
-import { Safetensors } from "../src/Safetensors.ts"
-import { toFloat32 } from "../src/Tensor.ts"
-import { writeTinyChat } from "./sample/index.ts"
-import { emptyDirectory } from "./smallModel.ts"
+import { tinyRopeConfig } from "../../../../test/models/modelConfigs.ts"
+import { writeTrained } from "../../sample/trained.ts"
+import { Safetensors } from "../../src/Safetensors.ts"
+import { toFloat32 } from "../../src/Tensor.ts"
+import { writeTinyChat } from "../sample/index.ts"
+import { emptyDirectory } from "../smallModel.ts"
 
 const directory = emptyDirectory()
 writeTinyChat(directory, { seed: 7 })
@@ -43,7 +43,7 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { con
   })
   const [program = "", ...first] = command
   const words = [...first, ...args, ...more].map((word) => word.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, "--port=0"))
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../bin", runtime, program), ...words], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../bin", runtime, program), ...words], {
     env: { ...process.env, ...env, SEATRIAL_SIMULATED_GPU_BYTES: String(memory) }
   })
   started.push(child)
