@@ -169,7 +169,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   unreadable_frame: ["stream_equals_whole"],
 
   // Prompts of another trial.
-  only_known_prompts: ["text_likelihood", "decode_matches_prefill"],
+  only_known_prompts: ["decode_matches_prefill"],
 
   // Structured output and tool calls.
   schema_ignored: ["json_mode", "json_schema", "tool_strict"],

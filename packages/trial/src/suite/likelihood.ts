@@ -110,6 +110,6 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
   limitSeconds: seconds(40),
   run: Effect.fnUntraced(function* (subject) {
     const { detail } = yield* scoreLikelihood(subject, keep)
-    return `${detail}; ${yield* drawnAreLikelier(subject)}`
+    return extentOf(subject.parameters).drawnTexts === 0 ? detail : `${detail}; ${yield* drawnAreLikelier(subject)}`
   })
 })

@@ -408,7 +408,7 @@ describe("the suite", () => {
       }
       const [same, mean, absolute] = [yield* row(0.002, 1), yield* row(0.02, 1), yield* row(2, 9)]
       assert.deepStrictEqual([same?.passed, mean?.passed, absolute?.passed], [true, false, false])
-      assert.match(same?.detail ?? "", /; mean 0\.0020, absolute 0\.0020 from an earlier trial; 2 drawn/)
+      assert.match(same?.detail ?? "", /; mean 0\.0020, absolute 0\.0020 from an earlier trial$/)
       // Kernels of another engine version only round differently.
       const [rounded, wrong, strayed] = [yield* row(0.02, 1, "0.32.0"), yield* row(0.06, 1, "0.32.0"), yield* row(3, 9, "0.32.0")]
       assert.deepStrictEqual([rounded?.passed, wrong?.passed, strayed?.passed], [true, false, false])
