@@ -412,7 +412,7 @@ describe("the suite", () => {
       // Kernels of another engine version only round differently.
       const [rounded, wrong, strayed] = [yield* row(0.02, 1, "0.32.0"), yield* row(0.06, 1, "0.32.0"), yield* row(3, 9, "0.32.0")]
       assert.deepStrictEqual([rounded?.passed, wrong?.passed, strayed?.passed], [true, false, false])
-      assert.match(rounded?.detail ?? "", /; mean 0\.0200, absolute 0\.0200 from an earlier trial of engine version 0\.32\.0; 2 drawn/)
+      assert.match(rounded?.detail ?? "", /; mean 0\.0200, absolute 0\.0200 from an earlier trial of engine version 0\.32\.0$/)
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
