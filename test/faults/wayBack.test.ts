@@ -46,10 +46,7 @@ it.live("a model returns to its earlier revision by itself if the new one fails 
 
     const events = Effect.map(patiently(kube.list(Event, { namespace })), (all) => all.find(({ reason }) => reason === "MovedBack"))
     const event = yield* eventually("an event says why", events, (found) => found !== undefined)
-    assert.match(
-      event?.note ?? "",
-      /^The model returned to the revision rev_\w+\. \d+ of \d+ requests failed on the engines of the new revision, and \d+ of \d+/
-    )
+    assert.match(event?.note ?? "", /^The model returned to the revision rev_\w+\. \d+ of \d+ requests failed on engines of the new revision, and \d+ of \d+/)
     assert.strictEqual((yield* caller.deployment(id)).status, "activated")
     const budgets = Effect.map(patiently(kube.list(PodDisruptionBudget, { namespace })), (found) => found.map(({ metadata }) => metadata.name))
     yield* eventually("the engines that serve are kept from being evicted", budgets, (names) => names.join() === objectName(decodeId(run)))
