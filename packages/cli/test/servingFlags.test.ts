@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import type { ServingRequest } from "@seatrial/domain"
 import { Effect, Option } from "effect"
+import { everyServingField } from "../../../test/models/everyServingField.ts"
 import { type ServingFlags, servingOf } from "../src/servingFlags.ts"
 
 it.effect("the flags of `deploy` set each field of a request", () =>
@@ -15,15 +15,6 @@ it.effect("the flags of `deploy` set each field of a request", () =>
       yarnOriginalContext: Option.some(4_096),
       engineFlags: ["seed=1"]
     }
-    const every: Required<ServingRequest> = {
-      runtime: "vllm",
-      host_class: ["h100", "h200"],
-      max_context: 8_192,
-      kv_cache_dtype: "fp8",
-      yarn: { factor: 2, original_context: 4_096 },
-      hold_seconds: 60,
-      engine_flags: { seed: 1 }
-    }
-    assert.deepStrictEqual(yield* servingOf(flags), every)
+    assert.deepStrictEqual(yield* servingOf(flags), everyServingField)
   })
 )

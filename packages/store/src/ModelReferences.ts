@@ -9,8 +9,8 @@ import { MillisFromDate } from "./columns.ts"
 export const ReferenceKey = Schema.Struct({ repo: RepoName, commit: Commit, textsVersion: Schema.Int })
 export type ReferenceKey = typeof ReferenceKey.Type
 
-/** Where a reference comes from: the command computed it, an administrator imported it, or a Job of the operator. */
-const ReferenceOrigin = Schema.Literals(["computed", "imported", "job"])
+/** Whether the command computed a reference here, or an administrator imported it. */
+const ReferenceOrigin = Schema.Literals(["computed", "imported"])
 
 const ListedReference = Schema.Struct({
   ...ReferenceKey.fields,

@@ -43,7 +43,7 @@ layer(layerStore, { excludeTestServices: true })("references of commits", (it) =
 
   it.effect("are read by the operator, which cannot write them, and not by the server", () =>
     Effect.gen(function* () {
-      const add = Effect.flatMap(ModelReferences, (references) => references.add({ ...key("d"), source: "job", reference }))
+      const add = Effect.flatMap(ModelReferences, (references) => references.add({ ...key("d"), source: "computed", reference }))
       const find = Effect.flatMap(ModelReferences, (references) => references.find(key("a")))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(add.pipe(Effect.provide(layerAs("operator"))))))
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(find.pipe(Effect.provide(layerAs("operator"))))))
@@ -54,7 +54,7 @@ layer(layerStore, { excludeTestServices: true })("references of commits", (it) =
   it.effect("are kept only for whole commits", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const insert = sql`INSERT INTO model_references (hf_repo, hf_revision, texts_version, source, reference) VALUES ('acme/tiny', 'main', 1, 'job', '{}')`
+      const insert = sql`INSERT INTO model_references (hf_repo, hf_revision, texts_version, source, reference) VALUES ('acme/tiny', 'main', 1, 'computed', '{}')`
       assert.isTrue(Exit.isFailure(yield* Effect.exit(insert)))
     }).pipe(Effect.provide(layerRole("admin")))
   )

@@ -13,7 +13,7 @@ export const modelReferences = Effect.gen(function* () {
       hf_repo text COLLATE "C" NOT NULL,
       hf_revision text COLLATE "C" NOT NULL CHECK (hf_revision ~ '^[0-9a-f]{40}$'),
       texts_version integer NOT NULL,
-      source text COLLATE "C" NOT NULL CHECK (source IN ('computed', 'imported', 'job')),
+      source text COLLATE "C" NOT NULL CHECK (source IN ('computed', 'imported')),
       added_by text,
       created_at timestamptz(3) NOT NULL DEFAULT now(),
       reference jsonb NOT NULL,

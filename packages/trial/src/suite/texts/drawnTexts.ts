@@ -17,7 +17,7 @@ export const drawnTexts = (seed: number, count: number): ReadonlyArray<string> =
   })
 }
 
-/** Pieces of the suite's prose, to be continued. The seed determines where they begin. */
+/** Prompts that a model continues: pieces of the suite's prose from places that the seed determines. */
 export const drawnBeginnings = (seed: number, count: number): ReadonlyArray<string> => {
   const draw = drawer(seed)
   return Array.from({ length: count }, (_, index) => {
