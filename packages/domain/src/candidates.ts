@@ -1,5 +1,5 @@
 import type { Calibration } from "./calibration.ts"
-import type { EngineContract, EngineLoad } from "./engineContract.ts"
+import type { EngineContract, EngineLoad, FlagIssue } from "./engineContract.ts"
 import { type Estimate, estimateFit, type Misfit } from "./fit.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RepositoryFacts } from "./repository.ts"
@@ -22,11 +22,8 @@ export interface EvaluationInput {
   readonly gpuLimit?: number | null | undefined
 }
 
-/** A setting that a candidate does not accept for this model: a flag, or null for the context length. */
-interface LoadIssue {
-  readonly flag: string | null
-  readonly message: string
-}
+/** A setting that a candidate does not accept for this model. */
+type LoadIssue = ({ readonly setting: "engine_flags" } & FlagIssue) | { readonly setting: "max_context"; readonly message: string }
 
 /**
  * Result of evaluating a candidate: an estimate or the reason for its absence, and the first setting that the candidate
@@ -132,11 +129,8 @@ export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boole
 const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>
   engine.cacheIssue?.(config, kv_cache_dtype, hostClass) ?? null
 
-/** A setting that a candidate does not accept, under the name in the API, and the reason as a sentence. */
-interface SettingIssue {
-  /** The flag, or null for the KV cache's type. */
-  readonly flag: string | null
-  readonly message: string
+/** A setting that a candidate does not accept, with the reason and what to do, each as a sentence. */
+type SettingIssue = (({ readonly setting: "engine_flags" } & FlagIssue) | { readonly setting: "kv_cache_dtype"; readonly message: string }) & {
   readonly remedy: string
 }
 
@@ -146,12 +140,12 @@ export const settingIssue = (facts: RepositoryFacts, request: ServingRequest, ca
   const { engine } = candidate
   if (!engine.kvCacheDtypes.has(kv_cache_dtype)) {
     const message = `${engine.version} does not take the KV cache type ${kv_cache_dtype}; it takes ${[...engine.kvCacheDtypes].join(", ")}.`
-    return { flag: null, message, remedy: "Omit the KV cache type, or set it to one of these." }
+    return { setting: "kv_cache_dtype", message, remedy: "Omit the KV cache type, or set it to one of these." }
   }
   const unread = cacheIssue(facts, request, candidate)
-  if (unread !== null) return { flag: null, message: unread, remedy: "Omit the KV cache type, or choose a host class with a newer card." }
+  if (unread !== null) return { setting: "kv_cache_dtype", message: unread, remedy: "Omit the KV cache type, or choose a host class with a newer card." }
   const issue = engine.flagIssue(engine_flags)
-  return issue === null ? null : { ...issue, remedy: `Omit the engine flag ${issue.flag}, or change its value.` }
+  return issue === null ? null : { setting: "engine_flags", ...issue, remedy: `Omit the engine flag ${issue.flag}, or change its value.` }
 }
 
 /** Whether a candidate accepts the requested flags and KV cache type. */
@@ -207,7 +201,7 @@ const oversizeOf = ({ facts, gpuLimit = null }: EvaluationInput, { gpu_count: co
 
 /** The flags allow the context, but the engine needs more time to read it than the trial waits. */
 const contextIssue = ({ name }: HostClass, longest: number, requested: number): LoadIssue => ({
-  flag: null,
+  setting: "max_context",
   message: `On ${name}, the engine can process at most ${longest} tokens of context within the trial's time limit. The request has ${requested}.`
 })
 
@@ -242,7 +236,9 @@ export const attempt = (input: EvaluationInput, { engine, hostClass }: Candidate
     calibrations: input.calibrations
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
-  const issue = engine.loadIssue?.({ ...load, maxContext }) ?? (maxContext > longest ? contextIssue(hostClass, longest, maxContext) : null)
+  const flag = engine.loadIssue?.({ ...load, maxContext }) ?? null
+  const context = maxContext > longest ? contextIssue(hostClass, longest, maxContext) : null
+  const issue = flag === null ? context : ({ setting: "engine_flags", ...flag } as const)
   return { engine, hostClass, request, result, issue, oversize: oversizeOf(input, hostClass) }
 }
 

@@ -36,10 +36,10 @@ export interface RequestRefusal {
 export const settingRefusal = (input: EvaluationInput, known: ReadonlyArray<Candidate>) => {
   const { facts, request } = input
   const issues = known.flatMap((candidate) => settingIssue(facts, request, candidate) ?? [])
-  const issue = issues.find(({ flag }) => flag === null) ?? issues[0]
+  const issue = issues.find(({ setting }) => setting === "kv_cache_dtype") ?? issues[0]
   if (issue === undefined) return null
   const { kv_cache_dtype: _, ...open } = request
-  const plain = issue.flag === null ? open : withoutFlag(request, issue.flag)
+  const plain = issue.setting === "kv_cache_dtype" ? open : withoutFlag(request, issue.flag)
   const other = bestOf(known.filter((candidate) => takesSettings(facts, plain, candidate)).map((candidate) => attempt({ ...input, request: plain }, candidate)))
   return { ...issue, serving: other === undefined ? null : settingsOf({ ...input, request: plain }, other, other.result.fit.max_context) }
 }
@@ -163,7 +163,7 @@ export const loadRefusal = (input: EvaluationInput, attempts: ReadonlyArray<Atte
     return best === undefined ? null : settingsOf(other, best, best.result.fit.max_context)
   }
   const shorter = wanted === undefined ? null : settings(open)
-  if (issue.flag === null) {
+  if (issue.setting === "max_context") {
     const remedy = shorter === null ? "Choose another host class." : `Request a context of ${shorter.max_context} tokens, or choose another host class.`
     return { reason: { code: "context_too_long", message: issue.message }, remedy: { message: remedy, serving: shorter } }
   }
