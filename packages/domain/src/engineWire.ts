@@ -26,6 +26,18 @@ export interface TrialMetrics {
   readonly cacheConfig: { readonly name: string; readonly prefixCacheOff: string; readonly blockSizeLabel: string } | null
 }
 
+/** How an engine words the errors that a gateway distinguishes. */
+export interface EngineErrorWords {
+  /** The prompt exceeds the context. Groups, if the error has the numbers: `prompt` in tokens, and the least number that is `refused`. */
+  readonly promptTooLong: RegExp
+  /** The token limit exceeds what the prompt leaves of the context. Groups in tokens: `context`, `prompt`. Null if the engine lowers the limit. */
+  readonly noRoom: RegExp | null
+  /** The engine cannot enforce the JSON schema. */
+  readonly schemaRefused: RegExp
+  /** The keywords for which it refuses the schema: the group `keywords`. */
+  readonly refusedKeywords: RegExp
+}
+
 /**
  * How an engine behaves on the wire: everything that the gateway and the operator must know to talk to one engine and
  * not to another.
@@ -36,6 +48,7 @@ export interface EngineWire {
   /** The Prometheus metrics that the gateway reads, by the name after their common prefix. */
   readonly metrics: { readonly prefix: string; readonly figures: ReadonlyMap<string, EngineFigure> }
   readonly trialMetrics: TrialMetrics
+  readonly errorWords: EngineErrorWords
   /** Whether a served name may begin with a hyphen. The engine is started with another name if not. */
   readonly acceptsLeadingHyphen: boolean
   /**

@@ -54,6 +54,8 @@ export interface EngineAdapter extends EngineContract {
   readonly needsGpu: boolean
   /** Which names requests may use for the model: all names that the engine was started with, or any name. */
   readonly names: EngineNames
+  /** The environment variables that its containers may set, for any settings. A host class cannot set them. */
+  readonly variables: ReadonlyArray<string>
   readonly container: (start: EngineStart) => EngineContainer
   /** How the trial talks to the engine. `simulated`: whether the reference engine runs in its place. */
   readonly offers: (settings: ServingSettings, simulated: boolean) => TrialOffers

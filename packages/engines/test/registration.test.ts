@@ -37,6 +37,12 @@ describe("the registration of engines", () => {
 
   it("is the only place that depends on the name of a runtime", () => assert.deepStrictEqual(linesOutside(decision), []))
 
+  it("is the only place that names the variables of an engine", () => {
+    const names = engines.flatMap(({ variables }) => variables)
+    assert.isAbove(names.length, 10)
+    assert.deepStrictEqual(linesOutside(new RegExp(`"(?:${names.join("|")})"`), /^(?:engines|reference-engine)\//), [])
+  })
+
   it("is the only place that names flags, except the table of those whose meaning Seatrial knows", () => {
     // Names of one word are too common to look for.
     const names = [...new Set([...Object.keys(vllmFlags), ...Object.keys(sglangFlags)])].filter((name) => name.includes("_"))

@@ -1,31 +1,8 @@
-import { type InferencePath, optionalNullable, requestVocabulary } from "@seatrial/domain"
-import { Option, Schema } from "effect"
+import { type InferencePath, requestVocabulary } from "@seatrial/domain"
+import { engines } from "@seatrial/engines"
+import { errorIn } from "./engineErrorBody.ts"
 import { promptTooLong } from "./promptTooLong.ts"
 import { engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
-
-const EngineErrorFields = {
-  message: Schema.String,
-  param: Schema.optionalKey(Schema.Unknown),
-  code: optionalNullable(Schema.Union([Schema.Finite, Schema.String]))
-}
-// vLLM nests its errors; SGLang's chat endpoint does not.
-const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(EngineErrorFields) }), Schema.Struct(EngineErrorFields)]))
-const decode = Schema.decodeUnknownOption(EngineError)
-
-/** The error in an engine's answer; null if it is none. */
-const errorIn = (body: string) => Option.getOrNull(Option.map(decode(body), (decoded) => ("error" in decoded ? decoded.error : decoded)))
-
-/** Characters that are kept of each text of a long error. Engines write what `readEngineError` looks for first. */
-const maxErrorText = 2_048
-
-/** A long error of an engine with the beginning of its texts; empty if the text is no error. */
-export const shortError = (body: string): string => {
-  const error = errorIn(body)
-  if (error === null) return ""
-  const short = (value: unknown) => (typeof value === "string" ? value.slice(0, maxErrorText).toWellFormed() : value)
-  const { code, message, param } = error
-  return JSON.stringify({ error: { message: short(message), code: short(code), ...(typeof param === "string" ? { param: short(param) } : {}) } })
-}
 
 /** The number of tokens in the message that exceeds the limit; one more than the limit if there is none. */
 const tokensIn = (message: string, most: number): number => {
@@ -33,16 +10,28 @@ const tokensIn = (message: string, most: number): number => {
   return beyond.length === 0 ? most + 1 : Math.min(...beyond)
 }
 
-/** SGLang's error for a prompt at the end of its context, of which SGLang reserves some tokens. */
-const longPrompt = /Input length \((\d{1,12}) tokens\) exceeds the maximum allowed length \((\d{1,12}) tokens\)/
+/** The wordings of all engines. They do not overlap, and stand-ins write those of other engines. */
+const wordings = engines.map(({ wire }) => wire.errorWords)
+const patterns = {
+  promptTooLong: wordings.map(({ promptTooLong }) => promptTooLong),
+  noRoom: wordings.flatMap(({ noRoom }) => noRoom ?? []),
+  schemaRefused: wordings.map(({ schemaRefused }) => schemaRefused),
+  refusedKeywords: wordings.map(({ refusedKeywords }) => refusedKeywords)
+}
 
-/** SGLang rejects a token limit larger than the room that the prompt leaves. Other engines lower it. */
-const noRoom = /maximum context length of (\d{1,9}) tokens\. .{0,100}?(\d{1,9}) tokens from the input messages/
+/** The named groups of the first pattern that matches; null if none does. */
+const groupsOf = (name: keyof typeof patterns, message: string): Readonly<Record<string, string>> | null => {
+  for (const pattern of patterns[name]) {
+    const match = pattern.exec(message)
+    if (match !== null) return match.groups ?? {}
+  }
+  return null
+}
 
 /** The tokens that the prompt leaves for its answer, if the engine rejected the request for that reason. Else null. */
 export const roomLeft = (body: string): number | null => {
-  const match = noRoom.exec(body)
-  const room = match === null ? 0 : Number(match[1]) - Number(match[2])
+  const { context, prompt } = groupsOf("noRoom", body) ?? {}
+  const room = Number(context) - Number(prompt)
   return room > 0 ? room : null
 }
 
@@ -60,17 +49,14 @@ const keywords = new Set([
   ...["dependentRequired", "dependentSchemas", "dependencies", "if", "then", "else", "not", "oneOf", "allOf", "anyOf", "$ref", "$dynamicRef"]
 ])
 
-const schemaRefused = /JSON schema contains features|Unimplemented keys:/
-const keywordNames = /Unimplemented keys: \[([^\]]{1,500})\]|the keyword (\S{1,40}) is not supported/
-
 /**
  * Describes the part of a schema that an engine does not support. Only standard keywords are repeated, never the
  * caller's own text.
  */
 const aboutSchema = (message: string): string => {
-  if (!schemaRefused.test(message)) return ""
-  const [, several, one] = keywordNames.exec(message) ?? []
-  const names = ((several ?? one)?.match(/[$\w]+/g) ?? []).filter((word) => keywords.has(word))
+  if (groupsOf("schemaRefused", message) === null) return ""
+  const refused = groupsOf("refusedKeywords", message)?.keywords ?? ""
+  const names = (refused.match(/[$\w]+/g) ?? []).filter((word) => keywords.has(word))
   return `: it does not support ${names.length === 0 ? "some keywords of the JSON schema" : `the JSON schema keywords ${names.join(", ")}`}`
 }
 
@@ -101,11 +87,10 @@ export const readEngineError = (body: string, status: number, at: { readonly end
   // If the engine does not know the model or rejects our key, the caller is not at fault.
   if (!callerFaults.has(code)) return engineFailed
   const message = error?.message ?? ""
-  const long = longPrompt.exec(message)
-  if (long === null && !/context length|max_model_len|too long/i.test(message)) {
-    return refusedField(error?.param, message, at.endpoint)
-  }
+  const long = groupsOf("promptTooLong", message)
+  if (long === null) return refusedField(error?.param, message, at.endpoint)
+  const { prompt, refused } = long
   const context = at.maxModelLen
-  const tokens = long === null ? { tokens: tokensIn(message, context), most: context } : { tokens: Number(long[1]), most: Number(long[2]) - 1 }
+  const tokens = prompt === undefined ? { tokens: tokensIn(message, context), most: context } : { tokens: Number(prompt), most: Number(refused) - 1 }
   return promptTooLong(at.endpoint, { context, ...tokens })
 }

@@ -8,6 +8,7 @@ const wire: EngineWire = {
   livenessPath: "/ready",
   metrics: { prefix: "madeup:", figures: new Map([["busy", "running"]]) },
   trialMetrics: { requests: [{ name: "madeup:busy" }], cacheUse: [], generatedTokens: [], preemptions: [], work: [], cacheConfig: null },
+  errorWords: { promptTooLong: /overlong/, noRoom: null, schemaRefused: /odd schema/, refusedKeywords: /odd: (?<keywords>\w+)/ },
   acceptsLeadingHyphen: false,
   acceptsUnnamedModel: false,
   answersWithServedName: true,

@@ -126,6 +126,7 @@ export const reference: EngineAdapter = {
   extendsContext: ({ rope }) => rope !== undefined,
   longestContext: computedContext,
   chosenContext: chosenComputedContext,
+  variables: [],
   container: ({ adapter, config, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [

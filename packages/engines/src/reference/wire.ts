@@ -1,10 +1,11 @@
 import { adapterName, type EngineWire } from "@seatrial/domain"
-import { vllmGatewayMetrics, vllmTrialMetrics } from "../vllm/wire.ts"
+import { vllmGatewayMetrics, vllmTrialMetrics, vllmWire } from "../vllm/wire.ts"
 
 export const referenceWire: EngineWire = {
   livenessPath: "/health",
   metrics: vllmGatewayMetrics,
   trialMetrics: vllmTrialMetrics,
+  errorWords: { ...vllmWire.errorWords, refusedKeywords: /the keyword (?<keywords>\S{1,40}) is not supported/ },
   acceptsLeadingHyphen: true,
   acceptsUnnamedModel: false,
   answersWithServedName: false,

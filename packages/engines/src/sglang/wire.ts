@@ -1,4 +1,5 @@
 import { adapterName, type EngineWire } from "@seatrial/domain"
+import { grammarKeywords } from "../vllm/wire.ts"
 import { sglangMetrics } from "./readings.ts"
 
 /** Answers 200 after the engine has generated a token, which takes between 1 and 20 seconds. */
@@ -33,6 +34,13 @@ export const sglangWire: EngineWire = {
       { name: sglangMetrics.cacheUse }
     ],
     cacheConfig: null
+  },
+  errorWords: {
+    // SGLang reserves some tokens at the end of its context.
+    promptTooLong: /Input length \((?<prompt>\d{1,12}) tokens\) exceeds the maximum allowed length \((?<refused>\d{1,12}) tokens\)/,
+    noRoom: /maximum context length of (?<context>\d{1,9}) tokens\. .{0,100}?(?<prompt>\d{1,9}) tokens from the input messages/,
+    schemaRefused: /Unimplemented keys:/,
+    refusedKeywords: grammarKeywords
   },
   acceptsLeadingHyphen: true,
   acceptsUnnamedModel: false,

@@ -96,6 +96,10 @@ export const vllm: EngineAdapter = {
       ...imageFlags(load, chatTemplate)
     }
   },
+  variables: [
+    ...["VLLM_PLUGINS", "VLLM_DO_NOT_TRACK", "VLLM_LOGGING_COLOR", "VLLM_SNAPSHOT", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"],
+    ...["VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_BATCH_INVARIANT"]
+  ],
   container: vllmContainer,
   offers: ({ engine_flags }, simulated) => ({
     scoring: { prompt_logprobs: 0 },

@@ -13,6 +13,9 @@ export const vllmGatewayMetrics: EngineWire["metrics"] = {
   ])
 }
 
+/** How the grammar library of vLLM and SGLang (llguidance) names keywords that it cannot enforce. */
+export const grammarKeywords = /Unimplemented keys: \[(?<keywords>[^\]]{1,500})\]/
+
 /** The metrics of vLLM that a trial reads. The reference engine reports the same ones. */
 export const vllmTrialMetrics: EngineWire["trialMetrics"] = {
   requests: [{ name: vllmMetrics.running }, { name: vllmMetrics.waiting }],
@@ -34,6 +37,12 @@ export const vllmWire: EngineWire = {
   livenessPath: "/health",
   metrics: vllmGatewayMetrics,
   trialMetrics: vllmTrialMetrics,
+  errorWords: {
+    promptTooLong: /context length|max_model_len|too long/i,
+    noRoom: null,
+    schemaRefused: /JSON schema contains features/,
+    refusedKeywords: grammarKeywords
+  },
   // Its argument parser reads a name with a leading hyphen as an option.
   acceptsLeadingHyphen: false,
   acceptsUnnamedModel: true,

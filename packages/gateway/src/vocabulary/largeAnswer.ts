@@ -3,7 +3,7 @@ import { type InferencePath, Usage } from "@seatrial/domain"
 import { Schema } from "effect"
 import type { Frame, ReadFrame, StreamOptions } from "../dialects/Dialect.ts"
 import { dialects } from "../dialects/dialects.ts"
-import { shortError } from "../engineError.ts"
+import { shortError } from "../engineErrorBody.ts"
 import { type AnswerFormat, type ParsedAnswer, parseAnswer } from "../parseAnswer.ts"
 
 /** What the process for large bodies does with what an engine wrote. */

@@ -1,3 +1,4 @@
+import { engines } from "@seatrial/engines"
 import type { HostClassResource } from "./HostClassResource.ts"
 import { areLabels, isLabelKey, labelKey, labelValue } from "./labelSyntax.ts"
 import { deploymentLabel, queueLabel } from "./objectNames.ts"
@@ -7,7 +8,7 @@ import type { Rule } from "./Rule.ts"
 const ownPrefix = deploymentLabel.slice(0, deploymentLabel.indexOf("/") + 1)
 const standardPrefix = "app.kubernetes.io/"
 
-/** Variables that the pods of engines set, for any runtime. */
+/** Environment variables that the pods of engines set, for any runtime. */
 export const reservedVariables: ReadonlyArray<string> = [
   "POD_IP",
   "HF_HUB_OFFLINE",
@@ -21,18 +22,7 @@ export const reservedVariables: ReadonlyArray<string> = [
   "TORCHINDUCTOR_CACHE_DIR",
   "FLASHINFER_WORKSPACE_BASE",
   "CUDA_CACHE_PATH",
-  "VLLM_PLUGINS",
-  "VLLM_DO_NOT_TRACK",
-  "VLLM_LOGGING_COLOR",
-  "VLLM_SNAPSHOT",
-  "VLLM_MEDIA_URL_ALLOW_REDIRECTS",
-  "VLLM_ENGINE_READY_TIMEOUT_S",
-  "VLLM_CACHE_ROOT",
-  "VLLM_BATCH_INVARIANT",
-  "SGLANG_PLUGINS",
-  "DISABLE_OPENAPI_DOC",
-  "SGLANG_WARMUP_TIMEOUT",
-  "SGLANG_CACHE_DIR"
+  ...engines.flatMap(({ variables }) => variables)
 ]
 
 const resourceName = "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?|hugepages-[1-9][0-9]*[KMG]i)$"
