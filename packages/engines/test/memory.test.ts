@@ -294,6 +294,27 @@ describe("the memory of any engine", () => {
     assert.isAbove(runtime("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition").high, runtime("NVIDIA-L40S").high)
   })
 
+  it("has room for the log-probabilities of a prompt, of which an engine computes a bounded number at once", () => {
+    // One sequence and a small step: nothing else is larger.
+    const small = { max_num_seqs: 1, max_num_batched_tokens: 512, enforce_eager: true, max_running_requests: 1, chunked_prefill_size: 256 }
+    const after = (memory: typeof sglangMemory, gpus: number, flags: EngineLoad["flags"] = small) => {
+      const tiny = { ...config, hidden_size: 64, shape: { ...qwen2Shape, intermediate_size: 64 } }
+      return memory.overhead({ ...load(flags, "L4", 22.03, gpus), config: tiny }).afterPool.high
+    }
+    const logits = (positions: number, bytes: number) => positions * config.vocab_size * bytes
+    for (const [memory, positions, bytes] of [
+      [vllmMemory("0.33.0"), 512, 2],
+      [sglangMemory, 256, 12]
+    ] as const) {
+      assert.isAtLeast(after(memory, 1), logits(positions, bytes) * 0.9)
+      assert.isBelow(after(memory, 1), logits(positions, bytes) + gib)
+    }
+    // With two GPUs the logits are gathered: 2.5 copies.
+    assert.isAtLeast(after(vllmMemory("0.33.0"), 2), logits(512, 2) * 2.4)
+    // A larger step does not compute more than 1,024 positions at once.
+    assert.isBelow(after(vllmMemory("0.33.0"), 1, { ...small, max_num_batched_tokens: 16_384 }), logits(1_024, 2) * 1.2)
+  })
+
   const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
   it.prop(
     "consists of intervals of numbers for every card, version and limit",

@@ -82,7 +82,7 @@ export const sglang: EngineAdapter = {
       ...images
     }
   },
-  variables: ["SGLANG_PLUGINS", "DISABLE_OPENAPI_DOC", "SGLANG_WARMUP_TIMEOUT", "SGLANG_CACHE_DIR"],
+  variables: ["SGLANG_PLUGINS", "DISABLE_OPENAPI_DOC", "SGLANG_WARMUP_TIMEOUT", "SGLANG_CACHE_DIR", "SGLANG_LOGPROB_CHUNK_SIZE", "SGLANG_ENABLE_LOGPROB_CHUNK"],
   container: sglangContainer,
   offers: ({ engine_flags }, simulated) => ({
     // SGLang returns log-probabilities of a prompt only if the prompt is echoed. The reference engine only supports

@@ -5,7 +5,7 @@ import { renderFlags } from "../EngineFlag.ts"
 import { enginePort } from "../gpuEngine.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { sglangFlags } from "./flags.ts"
-import { type SglangLimits, sglangLimits } from "./memory.ts"
+import { type SglangLimits, scoredAtOnce, sglangLimits } from "./memory.ts"
 import { sglangHealthPath, sglangWire } from "./wire.ts"
 
 /** SGLang does not know the name `fp8`. */
@@ -73,6 +73,7 @@ export const sglangContainer = (start: EngineStart): EngineContainer => {
       SGLANG_PLUGINS: "",
       DISABLE_OPENAPI_DOC: "1",
       SGLANG_WARMUP_TIMEOUT: String(bootSeconds),
+      SGLANG_LOGPROB_CHUNK_SIZE: String(scoredAtOnce),
       SGLANG_CACHE_DIR: `${cachePath}/sglang`
     },
     port: enginePort,

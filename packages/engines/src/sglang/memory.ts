@@ -108,6 +108,16 @@ const evictionTokens = 128
 const windowPoolShare = 0.8
 
 /**
+ * Positions of a prompt whose logits SGLang computes at once, if a request asks for log-probabilities of its prompt
+ * (`SGLANG_LOGPROB_CHUNK_SIZE`, which Seatrial sets). With the default of 2,048 and a vocabulary of 262,144 tokens they
+ * would take 6 GiB, more than some starts leave free.
+ */
+export const scoredAtOnce = 256
+
+/** Bytes of a logit while it is computed: in 16 bits, in 32 bits, and copied (`logits_processor.py`). */
+const scoringLogitBytes = 12
+
+/**
  * How SGLang 0.5.23 uses the memory of a GPU, from its source only: no measured start was compared with it. Figures
  * that cannot be computed have intervals about twice as wide as they would be with measurements, such as vLLM's. Weights and KV cache get a share of the memory that was free before
  * loading. Activations and graphs are allocated later and must fit into the rest.
@@ -169,7 +179,8 @@ export const sglangMemory: EngineMemory = {
       // SGLang measures the free memory after it has created contexts and communicators.
       runtime: card.gpu_count === 1 ? { low: 0, high: 1.2 * gib } : { low: 0.2 * gib, high: 5 * gib },
       graphs: { low: 0, high: 0 },
-      afterPool: { low: step * 0.25, high: step * 1.8 + graphs * 1.5 + images }
+      // Scoring a prompt begins after its step has ended.
+      afterPool: { low: step * 0.25, high: Math.max(step * 1.8, scoredAtOnce * config.vocab_size * scoringLogitBytes) + graphs * 1.5 + images }
     }
   }
 }

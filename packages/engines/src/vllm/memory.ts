@@ -71,6 +71,24 @@ const logitCopies = (at: number): Interval => {
   return { low: 1.5, high: at < 33 ? 4.2 : warmUpCopies }
 }
 
+/**
+ * Positions of a prompt whose logits the second model runner computes at once, if a request asks for log-probabilities
+ * of its prompt (`CHUNK_SIZE` of `vllm/v1/worker/gpu/sample/prompt_logprob.py`). The first model runner computes those of
+ * a whole step; since 0.33 no start of Seatrial uses it (`_get_v2_model_runner_unsupported_features` of
+ * `vllm/config/vllm.py`).
+ */
+const scoredAtOnce = 1_024
+
+/**
+ * Bytes of the 16-bit logits of these positions. With several GPUs the part of one GPU, the gathered logits and their
+ * copy exist at the same time. A soft cap adds a copy.
+ */
+const scoringBytes = ({ card, config }: EngineLoad, stepTokens: number): number => {
+  const gathered = card.gpu_count > 1 ? 2 + 1 / card.gpu_count : 1
+  const copies = gathered + (shapeOf(config).softcapped_logits ? 1 : 0)
+  return Math.min(scoredAtOnce, stepTokens) * config.vocab_size * 2 * copies
+}
+
 const hasPackedExperts = (config: ModelConfig): boolean =>
   shapeOf(config).experts !== null && /mxfp4|nvfp4|modelopt|compressed-tensors/.test(config.quantization)
 
@@ -89,7 +107,10 @@ const afterPool = (at: number, load: EngineLoad, recorded: Interval): Interval =
   const share = isProfiled && !hasPackedExperts(load.config) ? 0.5 : 1
   // An estimate of graphs may be 25 % too low.
   const graphShare = at < 33 ? 1 : 0.25
-  return { low: at < 21 ? recorded.low : 0, high: recorded.high * graphShare + logitBytes(load.config, sequences) * copies * share + workspace }
+  const warmUp = logitBytes(load.config, sequences) * copies * share
+  // Scoring a prompt is not profiled, but may use what was profiled for a step.
+  const scoring = at < 33 ? 0 : scoringBytes(load, stepTokens) + stepTokens * load.config.hidden_size * 2 - activation(at, load).low
+  return { low: at < 21 ? recorded.low : 0, high: recorded.high * graphShare + Math.max(warmUp, scoring) + workspace }
 }
 
 /** Tokens whose keys and values MLA's profiling expands from their latents at once. */

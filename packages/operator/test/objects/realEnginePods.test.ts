@@ -153,6 +153,11 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.match(variable(spec, runtime === "vllm" ? "VLLM_CACHE_ROOT" : "SGLANG_CACHE_DIR") ?? "", /^\/cache\//)
     })
 
+    it("bounds the memory for the log-probabilities of prompts, and lets no variable of a host class change it", () => {
+      assert.strictEqual(variable(podOf(runtime), "SGLANG_LOGPROB_CHUNK_SIZE"), runtime === "sglang" ? "256" : undefined)
+      assert.includeMembers([...reservedVariables], ["SGLANG_LOGPROB_CHUNK_SIZE", "SGLANG_ENABLE_LOGPROB_CHUNK", "VLLM_USE_V2_MODEL_RUNNER"])
+    })
+
     it("is offline, without links to Services, tokens or development switches", () => {
       const spec = podOf(runtime)
       assert.deepInclude(spec, { enableServiceLinks: false, automountServiceAccountToken: false })
