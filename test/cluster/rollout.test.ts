@@ -1,9 +1,9 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { type Caller, codeOf } from "../e2e/Caller.ts"
-import { ask, streamOf } from "../e2e/chat.ts"
+import { Effect } from "effect"
+import { ask } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { source } from "../e2e/Served.ts"
+import { isStarting, keepStreaming } from "./keepStreaming.ts"
 import { engineDigest, startRealCluster } from "./RealCluster.ts"
 import { simulatedHostClass } from "./simulatedHostClass.ts"
 import { startProduct } from "./startProduct.ts"
@@ -11,35 +11,6 @@ import { startProduct } from "./startProduct.ts"
 const product = "Seatrial-Sim-Single"
 
 const hostClass = simulatedHostClass("single", { gpuPool: product, bootDeadlineSeconds: 240, drainSeconds: 2 })
-
-/** Whether the answer says that the model starts, and when to retry. */
-const isStarting = (answer: { readonly status: number; readonly text: string; readonly headers: Headers }) =>
-  answer.status === 503 && codeOf(answer) === "model_starting" && /^(?:[1-9]|[1-5]\d|60)$/.test(answer.headers.get("retry-after") ?? "")
-
-/** A client that streams in a loop and retries as the answers ask. Counts answers and requested retries, and dies on anything else. */
-const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string) {
-  const counts = { answered: 0, waits: 0 }
-  let over = false
-  const client = Effect.gen(function* () {
-    while (!over) {
-      const answer = yield* ask(caller, model, { stream: true })
-      if (isStarting(answer)) counts.waits++
-      else {
-        streamOf(answer)
-        counts.answered++
-      }
-      yield* Effect.sleep("50 millis")
-    }
-  })
-  const fibre = yield* Effect.forkScoped(client)
-  return {
-    counts,
-    stop: Effect.suspend(() => {
-      over = true
-      return Effect.as(Fiber.join(fibre), counts)
-    })
-  }
-})
 
 it.live(
   "on a real control plane a roll-out next to or instead of the serving revision loses no request, a model survives its node, and an unused model releases its GPUs",

@@ -1,6 +1,7 @@
 import { dataOfLine, monotonicMillis, reasoningOf } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
+import { HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
+import { type AnswerTooLong, answerPieces, answerText } from "./answerText.ts"
 import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
 import { StreamCollector } from "./StreamCollector.ts"
 import { type EngineAddress, type SilenceWatch, watchSilence } from "./watchSilence.ts"
@@ -24,7 +25,10 @@ export interface EngineClient {
 type OpenStream = (path: string, body: object) => Effect.Effect<ResponseStream, EngineUnreachable | Unexpected>
 type ResponseStream = Stream.Stream<string, EngineUnreachable>
 
-const unreachable = () => new EngineUnreachable({ message: "The engine could not be reached." })
+const unreachable = (error: HttpClientError.HttpClientError | AnswerTooLong) =>
+  new EngineUnreachable({
+    message: error._tag === "AnswerTooLong" ? `The engine's answer has more than ${error.mostBytes} bytes.` : "The engine could not be reached."
+  })
 const refused = (status: number) => new Unexpected({ detail: `HTTP ${status} for a good request`, status })
 
 const answerOf = (text: string): Effect.Effect<Answer, Unexpected> => {
@@ -74,7 +78,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddr
   const { bounded, recordSign, lastSignAt } = yield* watchSilence(http, address)
   const read = (request: HttpClientRequest.HttpClientRequest) =>
     http.execute(request).pipe(
-      Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
+      Effect.flatMap((response) => Effect.map(answerText(response), (text) => ({ status: response.status, text }))),
       Effect.mapError(unreachable),
       Effect.tap(recordSign),
       bounded
@@ -83,7 +87,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddr
   const open: OpenStream = Effect.fnUntraced(function* (path, body) {
     const response = yield* Effect.mapError(http.execute(posted(path, JSON.stringify(body))), unreachable)
     if (response.status !== 200) return yield* refused(response.status)
-    return response.stream.pipe(Stream.decodeText, Stream.splitLines, Stream.mapError(unreachable))
+    return answerPieces(response).pipe(Stream.splitLines, Stream.mapError(unreachable))
   })
   return {
     lastSignAt,

@@ -2,6 +2,7 @@ import type { MetricSeries } from "@seatrial/domain"
 import { monotonicMillis } from "@seatrial/domain"
 import { Duration, Effect } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
+import { answerText } from "./answerText.ts"
 import { EngineUnreachable } from "./engineAnswers.ts"
 import { gauge } from "./gauge.ts"
 
@@ -48,7 +49,7 @@ export const watchSilence = Effect.fnUntraced(function* (http: HttpClient.HttpCl
   // Shared by all waiting exchanges. Succeeds with whether the counters could be read.
   const readCounters = yield* Effect.cachedWithTTL(
     http.execute(HttpClientRequest.get(`${url}/metrics`)).pipe(
-      Effect.flatMap((response) => response.text),
+      Effect.flatMap((response) => answerText(response)),
       Effect.timeout(counterTimeout),
       Effect.orElseSucceed(() => null),
       Effect.flatMap((metrics) => {

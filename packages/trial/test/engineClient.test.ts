@@ -126,6 +126,36 @@ describe("an engine's client", () => {
     })
   )
 
+  it.effect("does not read an answer without end, and closes its connection", () =>
+    Effect.gen(function* () {
+      let sent = 0
+      let isClosed = false
+      const http = HttpClient.make((request, url) => {
+        if (url.pathname === "/metrics") return Effect.succeed(HttpClientResponse.fromWeb(request, new Response("")))
+        const body = new ReadableStream({
+          pull: (controller) => {
+            sent++
+            controller.enqueue(new Uint8Array(2 ** 20).fill(97))
+          },
+          cancel: () => {
+            isClosed = true
+          }
+        })
+        return Effect.succeed(HttpClientResponse.fromWeb(request, new Response(body)))
+      })
+      const client = yield* Effect.provideService(makeEngineClient(address), HttpClient.HttpClient, http)
+      const failed = yield* Effect.flip(client.get("/endless"))
+      assert.match(failed.message, /answer has more than \d+ bytes/)
+      assert.isTrue(isClosed)
+      assert.isBelow(sent, 80)
+      isClosed = false
+      // One line without end.
+      const streamed = yield* Effect.flip(client.stream("/endless", {}))
+      assert.strictEqual(streamed._tag, "EngineUnreachable")
+      assert.isTrue(isClosed)
+    })
+  )
+
   it.effect("reports when the engine last computed", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total ${Math.min(7, Math.floor(seconds))}\n`)
