@@ -22,6 +22,9 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   nan_from_129: ["context_edge", "far_likelihood", "needle"],
   one_token_only: ["output_sane", "greedy_is_top"],
   garbage_after_100: ["output_sane", "decode_matches_prefill"],
+  positions_fixed_from_128: ["long_answer"],
+  logits_flat_from_256: ["long_answer"],
+  garbage_after_400: ["long_answer"],
 
   // Loading of the files.
   loaded_in_8_bits: ["loaded_tensors"],
@@ -288,7 +291,7 @@ export const anyRow: ReadonlySet<string> = new Set(["one_in_30_fails"])
 export const needsHistory: ReadonlySet<string> = new Set(["dead_after_50", "one_in_30_fails", "best_skipped_200"])
 
 /** Faults that appear only with the number of items of a real model. */
-export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100"])
+export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100", "positions_fixed_from_128", "logits_flat_from_256", "garbage_after_400"])
 
 /** The reasons why no check of the suite must find these faults. */
 export const unseen: Readonly<Record<string, string>> = {

@@ -97,16 +97,10 @@ export const vllm: EngineAdapter = {
     }
   },
   variables: [
-    ...[
-      "VLLM_PLUGINS",
-      "VLLM_DO_NOT_TRACK",
-      "VLLM_LOGGING_COLOR",
-      "VLLM_SNAPSHOT",
-      "VLLM_MEDIA_URL_ALLOW_REDIRECTS",
-      // The first model runner has unbounded memory for scoring prompts.
-      "VLLM_USE_V2_MODEL_RUNNER"
-    ],
-    ...["VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_BATCH_INVARIANT"]
+    ...["VLLM_PLUGINS", "VLLM_DO_NOT_TRACK", "VLLM_LOGGING_COLOR", "VLLM_SNAPSHOT", "VLLM_MEDIA_URL_ALLOW_REDIRECTS"],
+    ...["VLLM_ENGINE_READY_TIMEOUT_S", "VLLM_CACHE_ROOT", "VLLM_BATCH_INVARIANT"],
+    // The first model runner has unbounded memory for scoring prompts.
+    "VLLM_USE_V2_MODEL_RUNNER"
   ],
   container: vllmContainer,
   offers: ({ engine_flags }, simulated) => ({

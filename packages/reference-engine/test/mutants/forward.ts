@@ -1,4 +1,5 @@
 import type { ModelConfig } from "../../src/ModelConfig.ts"
+import type { Seams } from "../../src/Seams.ts"
 import type { Mutants } from "./Mutant.ts"
 import { multiplyBackwards } from "./multiplyBackwards.ts"
 
@@ -22,6 +23,14 @@ const rounded = (values: Float32Array, levels: number) => {
   const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
   for (let i = 0; i < values.length; i++) values[i] = (Math.round(((values[i] ?? 0) / largest) * levels) / levels) * largest
 }
+
+/** Logits are noise from this generated token on. */
+const garbageAfter = (count: number) => (): Seams => ({
+  computed: (logits, { promptLength, tokens }) => {
+    if (tokens.length - promptLength < count) return
+    for (let id = 0; id < logits.length; id++) logits[id] = ((id * 7_919 + tokens.length * 104_729) % 1_009) / 50
+  }
+})
 
 /** Faults in the computation of the model. */
 export const forwardMutants: Mutants = {
@@ -107,13 +116,21 @@ export const forwardMutants: Mutants = {
   },
   garbage_after_100: {
     spoils: "from the 100th generated token on, logits are noise",
+    seams: garbageAfter(100)
+  },
+  positions_fixed_from_128: {
+    spoils: "all positions from the 128th generated token on are the same",
+    seams: () => ({ position: (position, promptLength) => Math.min(position, promptLength + 128) })
+  },
+  logits_flat_from_256: {
+    spoils: "logits are a quarter too small from the 256th generated token on",
     seams: () => ({
       computed: (logits, { promptLength, tokens }) => {
-        if (tokens.length - promptLength < 100) return
-        for (let id = 0; id < logits.length; id++) logits[id] = ((id * 7_919 + tokens.length * 104_729) % 1_009) / 50
+        if (tokens.length - promptLength >= 256) for (let id = 0; id < logits.length; id++) logits[id] = (logits[id] ?? 0) * 0.75
       }
     })
   },
+  garbage_after_400: { spoils: "from the 400th generated token on, logits are noise", seams: garbageAfter(400) },
   // Not a fault: another order of additions is valid.
   noise: {
     spoils: "nothing: sums are made in an order that varies with the batch",

@@ -1,6 +1,7 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { decodeShifts } from "./decodeShifts.ts"
 import { goOn, type Prompt, promptsOf, put, type SuiteSubject } from "./SuiteSubject.ts"
 import { drawnBeginnings } from "./texts/drawnTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -63,15 +64,8 @@ export const decodeMatchesPrefill: TrialCheck = {
     // Repetitive text depends on positions more than prose does.
     const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
     for (const [index, prompt] of (yield* promptsOf(subject, [...drawnBeginnings(subject.seed, decodedPrompts), ...repeating])).entries()) {
-      if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that Seatrial can read" })
       const most = Math.max(decodedTokens, Math.min(longestDecoded, subject.maxContext - prompt.length - 8))
-      const decoded = yield* goOn(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
-      if (decoded.ids === null || decoded.logprobs === null) return yield* new NotApplicable({ reason: "no token ids with log-probabilities" })
-      const { promptLogprobs } = yield* goOn(subject, [...prompt, ...decoded.ids], { max_tokens: 1, ...subject.offers.scoring })
-      if (promptLogprobs === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
-      const read = promptLogprobs.slice(prompt.length - 1)
-      if (read.length !== decoded.logprobs.length) return yield* unexpected(`${read.length} log-probabilities for ${decoded.logprobs.length} tokens`)
-      differences.push(...decoded.logprobs.map((value, at) => Math.abs(value - (read[at] ?? Number.NaN))))
+      differences.push(...(yield* decodeShifts(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens })).map(Math.abs))
     }
     const mean = differences.reduce((sum, value) => sum + value, 0) / Math.max(1, differences.length)
     const worst = Math.max(...differences)

@@ -19,6 +19,7 @@ import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
+import { longAnswer } from "./longAnswer.ts"
 import { messagesCount, messagesPath } from "./messagesPath.ts"
 import { messagesStop } from "./messagesStop.ts"
 import { pathEffort } from "./pathEffort.ts"
@@ -125,6 +126,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   stopStrings,
   greedyIsTop,
   decodeMatchesPrefill,
+  longAnswer,
   samplingObeyed,
   repeats((result) => {
     state.repeats = result

@@ -20,6 +20,8 @@ export interface Extent {
   readonly farTexts: number
   /** Maximum number of tokens of a long answer. */
   readonly longestDecoded: number
+  /** Tokens of the two answers whose later tokens are compared by window. */
+  readonly longAnswer: number
   readonly cachedLengths: ReadonlyArray<number>
   readonly batch: number
   readonly streamedPrompts: number
@@ -42,6 +44,7 @@ const regular: Extent = {
   drawnTexts: 8,
   farTexts: 8,
   longestDecoded: 128,
+  longAnswer: 512,
   cachedLengths: [512, 513, 600],
   batch: 32,
   streamedPrompts: 6,
@@ -64,6 +67,7 @@ const tiny: Extent = {
   drawnTexts: 0,
   farTexts: 4,
   longestDecoded: 24,
+  longAnswer: 128,
   cachedLengths: [64, 65],
   batch: 6,
   streamedPrompts: 3,
@@ -164,6 +168,12 @@ export const thresholds = {
   probabilitySum: 1.001,
   decodeMean: 0.05,
   decodeWorst: 1.5,
+  /**
+   * Windows of a long answer in tokens, and the largest mean difference in a window of an answer that was drawn. Rounding
+   * of 16 bits moves a token by about 0.05 in either direction, and the mean of 64 by less than 0.01.
+   */
+  longWindow: 64,
+  drawnMean: 0.1,
   cachedFirst: 0.1,
   /** Number of prompts whose text may change if cached, because of near ties. */
   cachedOthers: 1,
