@@ -43,6 +43,8 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   cache_never_told: ["cache_hit_equal"],
   cache_overtold: ["usage_exact", "cache_hit_equal"],
   batch_corrupts: ["batch_equals_alone"],
+  batch_tail_corrupts: ["large_batch"],
+  seeds_mixed_in_batch: ["large_batch"],
   tokens_swapped: ["batch_equals_alone"],
   preempted_wrongly: ["kv_pressure"],
 

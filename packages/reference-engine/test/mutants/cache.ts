@@ -50,6 +50,40 @@ export const cacheMutants: Mutants = {
       }
     })
   },
+  batch_tail_corrupts: {
+    spoils: "from the 10th request of a batch on, tokens are garbage",
+    seams: () => {
+      const batch = new Set<object>()
+      return {
+        computed: (logits, { request, running }) => {
+          if (running === 1) batch.clear()
+          batch.add(request)
+          if ([...batch].indexOf(request) >= 9) upset(logits)
+        }
+      }
+    }
+  },
+  seeds_mixed_in_batch: {
+    spoils: "a request that arrives while another runs is drawn with the seed of the request before it",
+    seams: () => {
+      const state: { active: number; last: number | null } = { active: 0, last: null }
+      return {
+        got: (_, body) => {
+          state.active++
+          return body
+        },
+        sending: () => (text, part) => {
+          if (part === "whole") state.active--
+          return [text]
+        },
+        seed: (seed) => {
+          const before = state.last
+          state.last = seed
+          return state.active > 1 && seed !== null ? before : seed
+        }
+      }
+    }
+  },
   tokens_swapped: {
     spoils: "every 20th step gives its token to another running request",
     seams: () => {

@@ -44,7 +44,7 @@ export const promptsApart: TrialCheck = {
  * Whether the first differing tokens are each among the likeliest tokens of the other answer: a near tie, which other
  * requests in the batch can turn.
  */
-const nearTie = (one: Reading, other: Reading): boolean => {
+export const nearTie = (one: Reading, other: Reading): boolean => {
   const [first, second] = [one.tokenChoices ?? [], other.tokenChoices ?? []]
   const at = first.findIndex(({ token }, index) => token !== second[index]?.token)
   const [a, b] = [first[at], second[at]]

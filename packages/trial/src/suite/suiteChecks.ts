@@ -15,6 +15,7 @@ import { imageInput } from "./imageInput.ts"
 import { jsonMode, jsonSchema } from "./jsonChecks.ts"
 import { goldenAnswers, needle, outputSane } from "./knowledgeChecks.ts"
 import { kvPressure } from "./kvPressure.ts"
+import { largeBatch } from "./largeBatch.ts"
 import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
@@ -137,6 +138,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   cacheHitEqual,
   promptsApart,
   batchEqualsAlone(),
+  largeBatch,
   contextEdge,
   farLikelihood,
   needle,

@@ -24,6 +24,9 @@ export interface Extent {
   readonly longAnswer: number
   readonly cachedLengths: ReadonlyArray<number>
   readonly batch: number
+  /** Maximum number of requests in the largest batch, and the tokens of each answer. */
+  readonly largeBatch: number
+  readonly batchTokens: number
   readonly streamedPrompts: number
   readonly seeds: number
   readonly pressureRequests: number
@@ -47,6 +50,8 @@ const regular: Extent = {
   longAnswer: 512,
   cachedLengths: [512, 513, 600],
   batch: 32,
+  largeBatch: mostTrialRequests,
+  batchTokens: 24,
   streamedPrompts: 6,
   seeds: 16,
   pressureRequests: mostTrialRequests,
@@ -70,6 +75,8 @@ const tiny: Extent = {
   longAnswer: 128,
   cachedLengths: [64, 65],
   batch: 6,
+  largeBatch: 12,
+  batchTokens: 12,
   streamedPrompts: 3,
   seeds: 6,
   pressureRequests: 8,
@@ -179,6 +186,10 @@ export const thresholds = {
   cachedOthers: 1,
   /** Minimum share of answers that are the same in a batch as alone. */
   batchSame: 0.9,
+  /** Maximum share of answers in a batch that are more like those of other seeds. */
+  foreignSeeds: 0.25,
+  /** Milliseconds in which an engine that answers one request after the other must finish the largest batch. */
+  largeBatchMillis: 15_000,
   /** Seconds in which one model, or two in one engine, answer the items of the fidelity suite. */
   fidelitySeconds: 150,
   /** Time limit in seconds of the check that overfills the KV cache, and the factor by which it is overfilled. */
