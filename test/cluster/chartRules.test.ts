@@ -1,4 +1,6 @@
-import { readFile } from "node:fs/promises"
+import { execFileSync } from "node:child_process"
+import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -54,6 +56,39 @@ describe("names of the chart's objects", () => {
     assert.include(names("1st", { fullnameOverride: "first" }), "Service/first-server")
   })
 
+  it("stay text if they look like another kind of value of YAML", () => {
+    const values = {
+      fullnameOverride: "no",
+      image: { pullSecrets: [{ name: "9" }] },
+      database: { existingSecret: "123", key: "1" },
+      keys: { existingSecret: "1e5", encryptionKey: "2", cursorKey: "3", signingKeys: "4" },
+      gateway: { cacheSecret: { key: "5" }, serviceAccount: { name: "null" } },
+      weights: { claimName: "42", storageClass: "7" },
+      priorityClassName: "12",
+      ingress: { enabled: true, host: "*.example.com", className: "1", tlsSecret: "2" },
+      httpRoute: { enabled: true, parentRefs: [{ name: "3" }], hostnames: ["1.5"] },
+      organizations: { namespaces: { 1e3: "acme" } },
+      monitoring: { serviceMonitor: { enabled: true } }
+    }
+    const names = /^(name|namespace|key|host|claimName|secretName|serviceAccountName|\w+ClassName|app\.kubernetes\.io\/\w+)$/u
+    let texts = 0
+    const walk = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return
+      for (const [key, each] of Object.entries(value)) {
+        walk(each, `${path}/${key}`)
+        if (!names.test(key) || typeof each === "object") continue
+        assert.isString(each, `${path}/${key}`)
+        texts++
+      }
+    }
+    for (const [release, embedded] of [
+      ["on", true],
+      ["123", false]
+    ] as const)
+      walk(render({ ...values, postgres: { embedded: { enabled: embedded, existingSecret: "6", key: "8" } } }, { release, namespace: "1e3" }).all, release)
+    assert.isAbove(texts, 500)
+  })
+
   it("take no dots from nameOverride and fullnameOverride", () => {
     for (const name of ["nameOverride", "fullnameOverride"]) assert.include(refusal({ [name]: "models.v1" }), `'/${name}'`)
   })
@@ -76,6 +111,25 @@ describe("labels of values", () => {
       ["gateway", "gateway", "all", "all"]
     )
     assert.strictEqual(team("Deployment/seatrial-server", "spec", "template"), "pods")
+  })
+
+  it("are valid with the chart's version as Flux has it, and a new version of the chart alone replaces no pods", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "seatrial-package-"))
+    try {
+      const versions = ["0.2.0+4e5cbb7b97d0a0b4c6b7b3c1d7f7a3e9d2c1b0a9", "0.2.1"]
+      const [flux, next] = versions.map((version) => {
+        execFileSync(join(import.meta.dirname, "../../tools/bin/helm"), ["package", chart, "--version", version, "--destination", folder])
+        return render({}, { chart: join(folder, `seatrial-${version}.tgz`) })
+      })
+      const labels = (rendered: typeof flux, ...path: ReadonlyArray<string>) =>
+        Schema.decodeUnknownSync(Schema.Record(Schema.String, Schema.String))(rendered?.read("Deployment/seatrial-server", ...path, "metadata", "labels"))
+      const own = labels(flux)["helm.sh/chart"] ?? ""
+      assert.match(own, /^seatrial-0\.2\.0_4e5cbb7b97d0[0-9a-f]+$/u)
+      assert.isAtMost(own.length, 63)
+      assert.deepStrictEqual(labels(flux, "spec", "template"), labels(next, "spec", "template"))
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   const selecting = ["app.kubernetes.io/name", "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by", "helm.sh/chart", "seatrial.dev/metrics"]

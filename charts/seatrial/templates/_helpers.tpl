@@ -17,7 +17,7 @@
 {{- define "seatrial.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: seatrial
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
@@ -50,7 +50,8 @@ would not find the object by it. Called with (list . "podLabels" .Values.podLabe
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/part-of: seatrial
-helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
+{{- /* A label cannot have the plus sign that Flux writes before the commit in the chart's version. */}}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimAll "-_." | quote }}
 {{- with include "seatrial.ownLabels" (prepend $further $root) }}
 {{ . }}
 {{- end }}
@@ -60,7 +61,8 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- define "seatrial.podMetadata" -}}
 {{- $root := index . 0 -}}
 labels:
-  {{- include "seatrial.labels" (list $root (index . 1) "podLabels" $root.Values.podLabels) | nindent 2 }}
+  {{- /* Without the chart's version, which Flux changes with each commit: a new one alone replaces no pods. */}}
+  {{- omit (include "seatrial.labels" (list $root (index . 1) "podLabels" $root.Values.podLabels) | fromYaml) "helm.sh/chart" | toYaml | nindent 2 }}
   {{- if has (index . 1) (list "server" "gateway" "operator") }}
   seatrial.dev/metrics: "true"
   {{- end }}
@@ -101,16 +103,16 @@ capabilities:
 - name: DATABASE_PASSWORD
   valueFrom:
     secretKeyRef:
-      name: {{ .Values.postgres.embedded.existingSecret }}
-      key: {{ .Values.postgres.embedded.key }}
+      name: {{ .Values.postgres.embedded.existingSecret | quote }}
+      key: {{ .Values.postgres.embedded.key | quote }}
 - name: DATABASE_URL
   value: postgres://seatrial:$(DATABASE_PASSWORD)@{{ include "seatrial.name" . }}-postgres:5432/seatrial
 {{- else }}
 - name: DATABASE_URL
   valueFrom:
     secretKeyRef:
-      name: {{ .Values.database.existingSecret }}
-      key: {{ get .Values.database.programKeys $program | default .Values.database.key }}
+      name: {{ .Values.database.existingSecret | quote }}
+      key: {{ get .Values.database.programKeys $program | default .Values.database.key | quote }}
 {{- end }}
 {{- if ne $program "owner" }}
 {{- if .Values.database.roles }}
@@ -136,8 +138,8 @@ capabilities:
 - name: SEATRIAL_ENCRYPTION_KEY
   valueFrom:
     secretKeyRef:
-      name: {{ .Values.keys.existingSecret }}
-      key: {{ .Values.keys.encryptionKey }}
+      name: {{ .Values.keys.existingSecret | quote }}
+      key: {{ .Values.keys.encryptionKey | quote }}
 {{- end }}
 
 {{/* Variables of a program, those of its values in place of the chart's own; called with (list $ownAsYaml .Values.server "server"). */}}
@@ -182,7 +184,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- range $name, $value := $given }}
-- name: {{ $name }}
+- name: {{ $name | quote }}
   value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
 {{- end }}
 {{- with $extra }}
@@ -199,7 +201,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- range $field := list "nodeSelector" "tolerations" }}
 {{- with get $own $field | default (get $values $field) }}
@@ -246,8 +248,8 @@ strategy:
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  name: {{ include "seatrial.serviceAccountName" . }}
-  namespace: {{ $root.Release.Namespace }}
+  name: {{ include "seatrial.serviceAccountName" . | quote }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels:
     {{- include "seatrial.labels" (list $root (index . 1) (printf "%s.serviceAccount.labels" (index . 1)) $own.labels) | nindent 4 }}
   {{- with $own.annotations }}
@@ -326,7 +328,7 @@ apiVersion: v1
 kind: Service
 metadata:
   name: {{ include "seatrial.name" $root }}-{{ index . 1 }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels:
     {{- include "seatrial.labels" (list $root (index . 1) (printf "%s.service.labels" (index . 1)) $service.labels) | nindent 4 }}
   {{- with $service.annotations }}
