@@ -46,6 +46,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   batch_tail_corrupts: ["large_batch"],
   seeds_mixed_in_batch: ["large_batch"],
   tokens_swapped: ["batch_equals_alone"],
+  preempted_token_wrong: ["kv_pressure"],
   preempted_wrongly: ["kv_pressure"],
 
   // Sampling of tokens, and their log probabilities.

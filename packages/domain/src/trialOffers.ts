@@ -27,6 +27,11 @@ export interface TrialOffers {
   readonly unsalted?: ReadonlyArray<string>
   /** Whether the same seed gives the same answer, with the engine's start flags. */
   readonly seeds: boolean
+  /**
+   * Whether the engine reserves memory for the whole answer of a request that ignores end tokens. Such requests are never
+   * preempted. Absent: no.
+   */
+  readonly reservesFixedLengths?: true
   /** Number of tokens at the end of the context that no answer can use; absent: 0. */
   readonly unfilled?: number
   /**

@@ -100,6 +100,14 @@ export const cacheMutants: Mutants = {
       }
     }
   },
+  preempted_token_wrong: {
+    spoils: "a preempted request continues as if its last token were another one",
+    seams: () => ({
+      preempted: (tokens) => {
+        tokens.splice(-1, 1, ((tokens.at(-1) ?? 0) + 97) % 500)
+      }
+    })
+  },
   preempted_wrongly: {
     spoils: "a preempted request continues with one changed token",
     seams: () => ({

@@ -6,19 +6,45 @@ import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { codeOf } from "./codes.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
-import { continuation, goOn, promptsOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { continuation, type Fields, goOn, promptsOf, type SuiteSubject } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-const fields = { max_tokens: 24, ignore_eos: true, logprobs: 1, return_token_ids: true }
+/** Tokens of a prompt that ends with a code, of an answer that may repeat it, and at the end of the context. */
+const [codeTokens, leastAnswer, unfilled] = [72, 24, 8]
 
-/** The size of the KV cache in tokens, and the number of requests that exceed it. Fails if they cannot be sent. */
-const planPressure = Effect.fnUntraced(function* (subject: SuiteSubject, metrics: string) {
+/** The requests that exceed the KV cache. `running`: about how many of them run before the cache is full. */
+interface Pressure {
+  readonly tokens: number
+  readonly count: number
+  readonly promptLength: number
+  readonly answerLength: number
+  readonly running: number
+}
+
+/**
+ * Plans requests that exceed the cache while they generate: an engine starts a request only if its whole prompt fits, so
+ * prompts alone preempt nothing. Shorter prompts leave less of the cache unused when no more fit, and need less time.
+ * The answers of the running requests exceed what is unused: together they have four times the length of a prompt. Null
+ * if so many requests cannot be sent.
+ */
+export const planPressure = (tokens: number, most: number, room: number): Pressure | null => {
+  const answerFor = (promptLength: number) => Math.ceil((4 * promptLength ** 2) / tokens) + leastAnswer
+  const wanted = Math.ceil(Math.max(4 * Math.sqrt(tokens), (thresholds.pressure * tokens) / most))
+  const answerLength = answerFor(Math.min(wanted, room))
+  const promptLength = Math.min(wanted, room - answerLength)
+  const count = Math.ceil((thresholds.pressure * tokens) / promptLength)
+  const running = Math.floor(tokens / promptLength)
+  // One that runs alone is never preempted.
+  return promptLength <= codeTokens || count > most || running < 2 ? null : { tokens, count, promptLength, answerLength, running }
+}
+
+/** The plan for an engine. Fails if its cache cannot be exceeded. */
+const planFor = Effect.fnUntraced(function* (subject: SuiteSubject, metrics: string) {
   const tokens = subject.cacheTokens(metrics)
   if (tokens === null) return yield* new NotApplicable({ reason: "the engine does not report its KV cache" })
-  const count = Math.ceil((thresholds.pressure * tokens) / subject.maxContext)
-  if (count > extentOf(subject.parameters).pressureRequests) return yield* new NotApplicable({ reason: `it would take ${count} requests` })
-  if (count > subject.slots || subject.maxContext < 128) return yield* new NotApplicable({ reason: `${subject.slots} sequences cannot fill it` })
-  return { tokens, count }
+  const most = Math.min(extentOf(subject.parameters).pressureRequests, subject.slots)
+  const plan = planPressure(tokens, most, Math.min(subject.maxContext, thresholds.farLongest) - unfilled)
+  return plan ?? (yield* new NotApplicable({ reason: `${most} sequences cannot fill it` }))
 })
 
 /** A long prompt that ends with a unique code. Makes its ids for each use: together, the prompts are large. */
@@ -27,7 +53,7 @@ interface CodedPrompt {
   readonly makeIds: () => ReadonlyArray<number>
 }
 
-const codedPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, count: number) {
+const codedPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, { count, promptLength }: Pressure) {
   const codes = Array.from({ length: count }, (_, index) => codeOf(index))
   const endings = yield* promptsOf(
     subject,
@@ -36,7 +62,7 @@ const codedPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, count: 
   return codes.map((code, index): CodedPrompt => {
     const ending = endings[index]
     const ids = ending === undefined || typeof ending === "string" ? [] : ending
-    return { code, makeIds: () => [...promptTokens(subject.vocabSize, subject.maxContext - 96, 500 + index), ...ids] }
+    return { code, makeIds: () => [...promptTokens(subject.vocabSize, promptLength - codeTokens, 500 + index), ...ids] }
   })
 })
 
@@ -69,22 +95,43 @@ const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer:
 })
 
 /**
- * The latest requests are preempted first: their recomputed tokens must have the same log-probabilities as when the
- * text is read as a prompt. Succeeds with the number of compared answers.
+ * Preempted requests end after those that ran with them, and before those that waited. `finished`: all answers in the
+ * order in which they ended. Their tokens must have the same log-probabilities as when the text is read as a prompt.
+ * Succeeds with the number of compared answers.
  */
-const latestAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, answers: ReadonlyArray<PressedAnswer>) {
+const preemptedAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, finished: ReadonlyArray<PressedAnswer>, running: number) {
   let judged = 0
-  for (const [index, pressed] of [...answers.entries()].slice(-2)) {
+  const from = Math.max(0, Math.min(running, finished.length) - thresholds.pressureJudged)
+  for (const [index, pressed] of finished.slice(from, from + thresholds.pressureJudged).entries()) {
     const shift = yield* recomputed(subject, pressed)
     if (shift === null) continue
     judged++
     if (!(shift.mean <= thresholds.decodeMean && shift.worst <= thresholds.decodeWorst)) {
       return yield* unexpected(
-        `answer ${index + 1}: its log-probabilities differ by ${shift.mean.toFixed(3)} nats in the mean when the engine reads it as a prompt`
+        `answer ${from + index + 1}: its log-probabilities differ by ${shift.mean.toFixed(3)} nats in the mean and ${shift.worst.toFixed(3)} at one token when the engine reads it as a prompt`
       )
     }
   }
   return judged
+})
+
+/** Sends all requests at once. Succeeds with the answers in the order in which they ended. */
+const press = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<CodedPrompt>, fields: Fields) {
+  const finished: Array<PressedAnswer> = []
+  const send = (prompt: CodedPrompt) =>
+    Effect.map(readAnswer(subject.client, textPath, continuation(subject, prompt.makeIds(), fields)), (answer) => {
+      finished.push({ ...prompt, answer })
+    })
+  yield* Effect.forEach(prompts, send, { concurrency: "unbounded", discard: true })
+  return finished
+})
+
+/** Answers of this length. If an engine reserves memory for fixed lengths, they may end earlier. */
+const fieldsFor = ({ offers }: SuiteSubject, max_tokens: number): Fields => ({
+  max_tokens,
+  logprobs: 1,
+  return_token_ids: true,
+  ignore_eos: offers.reservesFixedLengths !== true
 })
 
 /**
@@ -98,21 +145,24 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
   limitSeconds: seconds(most),
   run: Effect.fnUntraced(function* (subject) {
     const before = (yield* subject.client.get("/metrics")).text
-    const { count, tokens } = yield* planPressure(subject, before)
-    const prompts = yield* codedPrompts(subject, count)
+    const plan = yield* planFor(subject, before)
+    const { answerLength, count, running, tokens } = plan
+    const prompts = yield* codedPrompts(subject, plan)
+    const [alone] = prompts
     const begunAt = yield* monotonicMillis
-    const first = yield* goOn(subject, prompts[0]?.makeIds() ?? [], fields)
+    yield* goOn(subject, alone?.makeIds() ?? [], { max_tokens: 1 })
     const each = (yield* monotonicMillis) - begunAt
-    if (each * count > most * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
-    const answers = yield* Effect.forEach(
-      prompts,
-      (prompt) =>
-        Effect.map(readAnswer(subject.client, textPath, continuation(subject, prompt.makeIds(), fields)), (answer): PressedAnswer => ({ ...prompt, answer })),
-      { concurrency: "unbounded" }
+    const millis = each * count
+    if (millis > most * 1_000 * thresholds.pressureShare) return yield* new NotApplicable({ reason: `it would take ${Math.round(millis / 1000)} s` })
+    const first = yield* goOn(subject, alone?.makeIds() ?? [], { max_tokens: leastAnswer, ignore_eos: true })
+    const finished = yield* press(subject, prompts, fieldsFor(subject, answerLength))
+    yield* codesStay(
+      finished.toSorted((a, b) => (a.code === alone?.code ? -1 : b.code === alone?.code ? 1 : 0)),
+      first
     )
-    yield* codesStay(answers, first)
-    const judged = yield* latestAreRight(subject, answers)
-    const short = answers.filter(({ answer }) => answer.usage.completion_tokens !== fields.max_tokens).length
+    const judged = yield* preemptedAreRight(subject, finished, running)
+    const mayEnd = subject.offers.reservesFixedLengths === true
+    const short = finished.filter(({ answer }) => answer.usage.completion_tokens !== answerLength && !(mayEnd && answer.finishReason === "stop")).length
     if (short > 0) return yield* unexpected(`${short} of ${count} answers are short`)
     const preempted = (metrics: string) => gauge(metrics, subject.metrics.preemptions)
     const [then, now] = [preempted(before), preempted((yield* subject.client.get("/metrics")).text)]

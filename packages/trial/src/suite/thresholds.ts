@@ -79,7 +79,7 @@ const tiny: Extent = {
   batchTokens: 12,
   streamedPrompts: 3,
   seeds: 6,
-  pressureRequests: 8,
+  pressureRequests: 16,
   needleTokens: 192,
   schemas: 3,
   jsonTokens: 48
@@ -192,9 +192,14 @@ export const thresholds = {
   largeBatchMillis: 15_000,
   /** Seconds in which one model, or two in one engine, answer the items of the fidelity suite. */
   fidelitySeconds: 150,
-  /** Time limit in seconds of the check that overfills the KV cache, and the factor by which it is overfilled. */
-  pressureSeconds: 60,
+  /**
+   * Time limit in seconds of the check that overfills the KV cache, the share of it in which all prompts must be
+   * processed, the factor by which the cache is overfilled, and the number of answers that are read again.
+   */
+  pressureSeconds: 120,
+  pressureShare: 0.6,
   pressure: 1.3,
+  pressureJudged: 4,
   /** Minimum number of different answers to requests with different seeds. */
   differentSeeds: 3,
   /** The largest preference for one of two tokens that is tried, and the precision of the search. */
