@@ -73,8 +73,8 @@ const logitCopies = (at: number): Interval => {
 
 /**
  * Positions of a prompt whose logits the second model runner computes at once, if a request asks for log-probabilities
- * of its prompt (`CHUNK_SIZE` of `vllm/v1/worker/gpu/sample/prompt_logprob.py`). The first model runner computes those of
- * a whole step; since 0.33 no start of Seatrial uses it (`_get_v2_model_runner_unsupported_features` of
+ * of its prompt (`CHUNK_SIZE` of `vllm/v1/worker/gpu/sample/prompt_logprob.py`). The first model runner computes
+ * whole steps; since 0.33 no start of Seatrial uses it (`_get_v2_model_runner_unsupported_features` of
  * `vllm/config/vllm.py`).
  */
 const scoredAtOnce = 1_024

@@ -24,8 +24,8 @@ interface Pressure {
 /**
  * Plans requests that exceed the cache while they generate: an engine starts a request only if its whole prompt fits, so
  * prompts alone preempt nothing. Shorter prompts leave less of the cache unused when no more fit, and need less time.
- * The answers of the running requests exceed what is unused: together they have four times the length of a prompt. Null
- * if so many requests cannot be sent.
+ * The answers of the running requests exceed the unused part: together they have four times the length of a prompt.
+ * Null if so many requests cannot be sent.
  */
 export const planPressure = (tokens: number, most: number, room: number): Pressure | null => {
   const answerFor = (promptLength: number) => Math.ceil((4 * promptLength ** 2) / tokens) + leastAnswer
@@ -34,7 +34,7 @@ export const planPressure = (tokens: number, most: number, room: number): Pressu
   const promptLength = Math.min(wanted, room - answerLength)
   const count = Math.ceil((thresholds.pressure * tokens) / promptLength)
   const running = Math.floor(tokens / promptLength)
-  // One that runs alone is never preempted.
+  // A request that runs alone is never preempted.
   return promptLength <= codeTokens || count > most || running < 2 ? null : { tokens, count, promptLength, answerLength, running }
 }
 

@@ -56,8 +56,8 @@ const sharedLength = (one: string, other: string): number => {
 }
 
 /**
- * Answers with a seed in a batch begin like those alone with that seed, at least as far as like those of any other seed.
- * Rounding may turn a draw, so some may differ. A second run decides, because a small batch has few answers.
+ * An answer with a seed in a batch begins like the answer to the same request alone, at least as far as like the answer to
+ * any other seed. Rounding may turn a draw, so some may differ. A second run decides, because a small batch has few answers.
  */
 const seedsStay = Effect.fnUntraced(function* (subject: SuiteSubject, requests: ReadonlyArray<Alone>, size: number) {
   const foreign = (yield* askAtOnce(subject, requests, size)).filter(({ alone, answer: { content } }) => {
@@ -90,7 +90,7 @@ export const largeBatch: TrialCheck = {
       subject,
       prompts.map((prompt) => ({ prompt, fields }))
     )
-    // Otherwise near ties cannot be told from errors.
+    // Without log-probabilities a near tie looks like an error.
     if (greedy.some(({ answer }) => answer.tokenChoices === null)) return yield* new NotApplicable({ reason: "no log-probabilities" })
     const begunAt = yield* monotonicMillis
     const once = yield* greedyStays(subject, greedy, kinds)
