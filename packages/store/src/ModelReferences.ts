@@ -9,8 +9,8 @@ import { MillisFromDate } from "./columns.ts"
 export const ReferenceKey = Schema.Struct({ repo: RepoName, commit: Commit, textsVersion: Schema.Int })
 export type ReferenceKey = typeof ReferenceKey.Type
 
-/** Whether the command computed a reference here, or an administrator imported it. */
-const ReferenceOrigin = Schema.Literals(["computed", "imported"])
+/** Whether the command or the operator computed a reference here, or an administrator imported it. */
+const ReferenceOrigin = Schema.Literals(["computed", "imported", "operator"])
 
 const ListedReference = Schema.Struct({
   ...ReferenceKey.fields,
@@ -32,6 +32,17 @@ export interface NewReference extends ReferenceKey {
   readonly reference: ModelReference
 }
 
+/** How a reference is computed. Another attempt with the same `madeFrom` has the same result. */
+export const ReferenceAttempt = Schema.Struct({ ...ReferenceKey.fields, madeFrom: Schema.String })
+export type ReferenceAttempt = typeof ReferenceAttempt.Type
+
+/** Whether a commit has a reference. `missing`: the code of the cause if such an attempt found none. */
+const ReferenceState = Schema.Struct({ isKnown: Schema.Boolean, missing: Schema.NullOr(Schema.String) })
+export type ReferenceState = typeof ReferenceState.Type
+
+const ListedMissing = Schema.Struct({ ...ReferenceKey.fields, code: Schema.String, foundAt: MillisFromDate })
+export type ListedMissing = typeof ListedMissing.Type
+
 const Row = Schema.Struct({ reference: ModelReference })
 const AddedRow = Schema.Struct({ isAdded: Schema.Boolean, isSame: Schema.Boolean })
 
@@ -52,6 +63,51 @@ export const findReference = (sql: PgClient.PgClient) => {
     )
 }
 
+/** Whether the commit has a reference, and if not, why such an attempt found none. */
+export const findReferenceState = (sql: PgClient.PgClient) => {
+  const find = SqlSchema.findOne({
+    Request: ReferenceAttempt,
+    Result: ReferenceState,
+    execute: ({ commit, madeFrom, repo, textsVersion }) => sql`
+      SELECT
+        EXISTS (SELECT FROM model_references WHERE hf_repo = ${repo} AND hf_revision = ${commit} AND texts_version = ${textsVersion}) AS "isKnown",
+        (SELECT code FROM missing_references
+          WHERE hf_repo = ${repo} AND hf_revision = ${commit} AND texts_version = ${textsVersion} AND made_from = ${madeFrom}) AS missing`
+  })
+  return (attempt: ReferenceAttempt) => Effect.orDie(find(attempt))
+}
+
+/** Remembers why an attempt found no reference. */
+export const noteMissingReference = (sql: PgClient.PgClient) =>
+  Effect.fnUntraced(function* ({ commit, madeFrom, repo, textsVersion }: ReferenceAttempt, code: string) {
+    yield* Effect.orDie(sql`
+      INSERT INTO missing_references (hf_repo, hf_revision, texts_version, made_from, code) VALUES (${repo}, ${commit}, ${textsVersion}, ${madeFrom}, ${code})
+      ON CONFLICT (hf_repo, hf_revision, texts_version, made_from) DO UPDATE SET code = excluded.code, found_at = now()`)
+  })
+
+/** Adds a reference. Returns false if the commit has the same one. */
+export const addReference = (sql: PgClient.PgClient) => {
+  const insert = SqlSchema.findOne({
+    Request: Schema.Struct({ ...ReferenceKey.fields, source: ReferenceOrigin, addedBy: Schema.NullOr(Schema.String), reference: Schema.String }),
+    Result: AddedRow,
+    // The versions of the packages are no part of the result.
+    execute: ({ addedBy, commit, reference, repo, source, textsVersion }) => sql`
+      WITH added AS (
+        INSERT INTO model_references (hf_repo, hf_revision, texts_version, source, added_by, reference)
+        VALUES (${repo}, ${commit}, ${textsVersion}, ${source}, ${addedBy}, ${reference}::jsonb) ON CONFLICT DO NOTHING RETURNING 1
+      )
+      SELECT EXISTS (SELECT FROM added) AS "isAdded", EXISTS (
+        SELECT FROM model_references WHERE hf_repo = ${repo} AND hf_revision = ${commit} AND texts_version = ${textsVersion}
+          AND reference - 'transformers' - 'torch' = ${reference}::jsonb - 'transformers' - 'torch'
+      ) AS "isSame"`
+  })
+  return Effect.fnUntraced(function* ({ reference, source, ...key }: NewReference) {
+    const addedBy = yield* Administrator
+    const { isAdded, isSame } = yield* Effect.orDie(insert({ ...key, source, addedBy, reference: JSON.stringify(reference) }))
+    return isAdded || isSame ? isAdded : yield* new DifferentReference(key)
+  })
+}
+
 /**
  * What an independent implementation computes for commits. A reference belongs to no organization: a trial reads it by
  * the commit that it has verified, so it knows the same files.
@@ -62,6 +118,8 @@ export class ModelReferences extends Context.Service<
     readonly find: (key: ReferenceKey) => Effect.Effect<Option.Option<ModelReference>>
     /** All references without their values, by repository and commit. */
     readonly list: Effect.Effect<ReadonlyArray<ListedReference>>
+    /** The commits for which the operator found no reference, by repository and commit. */
+    readonly listMissing: Effect.Effect<ReadonlyArray<ListedMissing>>
     /** Adds a reference. Returns false if the commit has the same one. */
     readonly add: (reference: NewReference) => Effect.Effect<boolean, DifferentReference>
   }
@@ -78,28 +136,20 @@ export class ModelReferences extends Context.Service<
             reference ->> 'transformers' AS transformers, reference ->> 'torch' AS torch
           FROM model_references ORDER BY hf_repo, hf_revision, texts_version`
       })
-      const insert = SqlSchema.findOne({
-        Request: Schema.Struct({ ...ReferenceKey.fields, source: ReferenceOrigin, addedBy: Schema.NullOr(Schema.String), reference: Schema.String }),
-        Result: AddedRow,
-        // The versions of the packages are no part of the result.
-        execute: ({ addedBy, commit, reference, repo, source, textsVersion }) => sql`
-          WITH added AS (
-            INSERT INTO model_references (hf_repo, hf_revision, texts_version, source, added_by, reference)
-            VALUES (${repo}, ${commit}, ${textsVersion}, ${source}, ${addedBy}, ${reference}::jsonb) ON CONFLICT DO NOTHING RETURNING 1
-          )
-          SELECT EXISTS (SELECT FROM added) AS "isAdded", EXISTS (
-            SELECT FROM model_references WHERE hf_repo = ${repo} AND hf_revision = ${commit} AND texts_version = ${textsVersion}
-              AND reference - 'transformers' - 'torch' = ${reference}::jsonb - 'transformers' - 'torch'
-          ) AS "isSame"`
+      const listMissing = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: ListedMissing,
+        execute: () => sql`
+          SELECT hf_repo AS repo, hf_revision AS commit, texts_version AS "textsVersion", code, found_at AS "foundAt" FROM missing_references m
+          WHERE NOT EXISTS (SELECT FROM model_references r
+            WHERE r.hf_repo = m.hf_repo AND r.hf_revision = m.hf_revision AND r.texts_version = m.texts_version)
+          ORDER BY hf_repo, hf_revision, texts_version, found_at`
       })
       return ModelReferences.of({
         find: Effect.fn("ModelReferences.find")(findReference(sql)),
         list: Effect.orDie(list()).pipe(Effect.withSpan("ModelReferences.list")),
-        add: Effect.fn("ModelReferences.add")(function* ({ reference, source, ...key }) {
-          const addedBy = yield* Administrator
-          const { isAdded, isSame } = yield* Effect.orDie(insert({ ...key, source, addedBy, reference: JSON.stringify(reference) }))
-          return isAdded || isSame ? isAdded : yield* new DifferentReference(key)
-        })
+        listMissing: Effect.orDie(listMissing()).pipe(Effect.withSpan("ModelReferences.listMissing")),
+        add: Effect.fn("ModelReferences.add")(addReference(sql))
       })
     })
   )

@@ -25,7 +25,16 @@ import {
 import { Context, Effect, Layer, type Option, type Redacted, Schema, type Stream } from "effect"
 import { HubConnections } from "./HubConnections.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
-import { findReference, type ReferenceKey } from "./ModelReferences.ts"
+import {
+  addReference,
+  type DifferentReference,
+  findReference,
+  findReferenceState,
+  noteMissingReference,
+  type ReferenceAttempt,
+  type ReferenceKey,
+  type ReferenceState
+} from "./ModelReferences.ts"
 import { measuredStarts } from "./measuredStarts.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
@@ -157,6 +166,12 @@ export class Runs extends Context.Service<
     ) => Effect.Effect<boolean>
     /** What an independent implementation computes for a commit that the run has verified. */
     readonly reference: (key: ReferenceKey) => Effect.Effect<Option.Option<ModelReference>>
+    /** Whether a commit has a reference, and if not, why such an attempt found none. */
+    readonly referenceState: (attempt: ReferenceAttempt) => Effect.Effect<ReferenceState>
+    /** Adds what the operator has computed. Returns false if the commit has the same reference. */
+    readonly addReference: (key: ReferenceKey, reference: ModelReference) => Effect.Effect<boolean, DifferentReference>
+    /** Remembers why an attempt found no reference: a code. */
+    readonly noteMissingReference: (attempt: ReferenceAttempt, code: string) => Effect.Effect<void>
     /** Results of the organization's earlier trials of the same configuration, newest first. */
     readonly earlierTrials: (
       orgId: OrgId,
@@ -224,6 +239,7 @@ export class Runs extends Context.Service<
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
       const hubConnections = yield* HubConnections
+      const addOne = addReference(sql)
 
       const usedUp = yield* makeUsedUp(sql)
 
@@ -250,6 +266,9 @@ export class Runs extends Context.Service<
         avoidedNodes: avoidedNodes(sql),
         recordChecks: recordChecks(sql),
         reference: Effect.fn("Runs.reference")(findReference(sql)),
+        referenceState: Effect.fn("Runs.referenceState")(findReferenceState(sql)),
+        addReference: Effect.fn("Runs.addReference")((key, reference) => addOne({ ...key, source: "operator", reference })),
+        noteMissingReference: Effect.fn("Runs.noteMissingReference")(noteMissingReference(sql)),
         earlierTrials: earlierTrials(sql),
         likelihood: trialLikelihood(sql),
         recordMeasured: recordResult(sql, "measured", "measuring", Schema.encodeSync(Measured)),

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Commit, type ModelReference } from "@seatrial/domain"
 import { Effect, Exit, Layer, Option } from "effect"
 import { Administrator, ModelReferences } from "../src/index.ts"
+import { findReferenceState, noteMissingReference } from "../src/ModelReferences.ts"
 import { layerRole, layerStore } from "./stage.ts"
 
 const layerAs = (role: "admin" | "operator" | "server") => ModelReferences.layerSql.pipe(Layer.provide(layerRole(role)))
@@ -41,14 +42,46 @@ layer(layerStore, { excludeTestServices: true })("references of commits", (it) =
     }).pipe(Effect.provide(layerAs("admin")))
   )
 
-  it.effect("are read by the operator, which cannot write them, and not by the server", () =>
+  it.effect("are read and added by the operator, which cannot change them, and not read by the server", () =>
     Effect.gen(function* () {
-      const add = Effect.flatMap(ModelReferences, (references) => references.add({ ...key("d"), source: "computed", reference }))
       const find = Effect.flatMap(ModelReferences, (references) => references.find(key("a")))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(add.pipe(Effect.provide(layerAs("operator"))))))
+      const add = Effect.flatMap(ModelReferences, (references) => references.add({ ...key("d"), source: "operator", reference }))
+      assert.isTrue(yield* add.pipe(Effect.provide(layerAs("operator"))))
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(find.pipe(Effect.provide(layerAs("operator"))))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(find.pipe(Effect.provide(layerAs("server"))))))
+      const written = Effect.flatMap(PgClient.PgClient, (sql) =>
+        Effect.all([
+          Effect.exit(sql`UPDATE model_references SET reference = '{}' WHERE hf_revision = ${key("d").commit}`),
+          Effect.exit(sql`DELETE FROM model_references WHERE hf_revision = ${key("d").commit}`)
+        ])
+      )
+      for (const exit of yield* written.pipe(Effect.provide(layerRole("operator")))) assert.isTrue(Exit.isFailure(exit))
     })
+  )
+
+  it.effect("that are missing have a code, which counts for the same kind of attempt only and until there is a reference", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const [note, state] = [noteMissingReference(sql), findReferenceState(sql)]
+      const attempt = { ...key("e"), madeFrom: "image-1" }
+      assert.deepStrictEqual(yield* state(attempt), { isKnown: false, missing: null })
+      yield* note(attempt, "unknown_architecture")
+      assert.deepStrictEqual(yield* state(attempt), { isKnown: false, missing: "unknown_architecture" })
+      assert.deepStrictEqual(yield* state({ ...attempt, madeFrom: "image-2" }), { isKnown: false, missing: null })
+      yield* note(attempt, "out_of_memory")
+      assert.deepStrictEqual(yield* state(attempt), { isKnown: false, missing: "out_of_memory" })
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(note(attempt, "Traceback (most recent call last)"))))
+    }).pipe(Effect.provide(layerRole("operator")))
+  )
+
+  it.effect("that are missing are listed for administrators until they are added", () =>
+    Effect.gen(function* () {
+      const references = yield* ModelReferences
+      const missing = Effect.map(references.listMissing, (rows) => rows.filter(({ commit }) => commit === key("e").commit))
+      assert.deepInclude((yield* missing)[0], { ...key("e"), code: "out_of_memory" })
+      assert.isTrue(yield* references.add({ ...key("e"), source: "imported", reference }))
+      assert.deepStrictEqual(yield* missing, [])
+    }).pipe(Effect.provide(layerAs("admin")))
   )
 
   it.effect("are kept only for whole commits", () =>

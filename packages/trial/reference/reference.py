@@ -1,4 +1,5 @@
 # Usage: python reference.py FOLDER [--memory-bytes N] < REQUEST > RESULT
+#        python -c PROGRAM FOLDER [--memory-bytes N] --request=REQUEST > RESULT
 # Computes what a model answers, with Hugging Face Transformers on a CPU, independently of any engine: the log-probability of each token of some sequences
 # from the second token on, and the greedy continuation of some prompts. The numbers are the file's; the arithmetic is in 32 bits.
 #
@@ -218,10 +219,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--memory-bytes", type=int, default=8 * 2**30)
+    parser.add_argument("--request", help="the request; absent: from the standard input")
     arguments = parser.parse_args()
+    request = json.load(sys.stdin) if arguments.request is None else json.loads(arguments.request)
     transformers.logging.set_verbosity_error()
     try:
-        result = compute(arguments.folder, json.load(sys.stdin), arguments.memory_bytes)
+        result = compute(arguments.folder, request, arguments.memory_bytes)
     except NotApplicable as error:
         result = {"not_applicable": str(error)}
     print(json.dumps(result, separators=(",", ":"), allow_nan=False))

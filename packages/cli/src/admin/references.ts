@@ -48,6 +48,24 @@ const listCommand = Command.make(
   })
 ).pipe(Command.withDescription("Lists the commits that have a reference."))
 
+const missingCommand = Command.make(
+  "missing",
+  { json },
+  Effect.fn(function* ({ json }) {
+    const references = yield* ModelReferences
+    yield* printRows(
+      json,
+      (yield* references.listMissing).map((row) => ({
+        repo: row.repo,
+        commit: row.commit,
+        texts_version: row.textsVersion,
+        code: row.code,
+        found_at: row.foundAt
+      }))
+    )
+  })
+).pipe(Command.withDescription("Lists the commits for which the operator found no reference, with the code of the cause."))
+
 const exportCommand = Command.make(
   "export",
   { repo: repoFlag.pipe(Flag.optional) },
@@ -116,5 +134,5 @@ const computeCommand = Command.make(
 
 export const referencesCommand = Command.make("references").pipe(
   Command.withDescription("What an independent implementation computes for a commit. The trial compares engines with it. A reference never changes."),
-  Command.withSubcommands([listCommand, exportCommand, importCommand, computeCommand])
+  Command.withSubcommands([listCommand, missingCommand, exportCommand, importCommand, computeCommand])
 )

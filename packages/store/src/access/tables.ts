@@ -90,8 +90,9 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   invitations: { tenant: "org_id", grants: {} },
   memberships: { tenant: "org_id", grants: {} },
   migrations: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
-  // A trial reads a reference by the commit that it has verified.
-  model_references: { tenant: null, grants: { operator: ["SELECT"] } },
+  missing_references: { tenant: null, grants: { operator: write } },
+  // A trial reads a reference by the commit that it has verified. A reference never changes.
+  model_references: { tenant: null, grants: { operator: ["SELECT", "INSERT"] } },
   models: { tenant: "org_id", across: "visibility = 'public'", grants: { server: write, gateway: read, operator: write } },
   node_faults: { tenant: "org_id", grants: { gateway: read, operator: all } },
   operator_terms: { tenant: null, grants: { operator: write } },

@@ -69,6 +69,8 @@ export interface SuiteSubject extends Subject {
   readonly firstValues?: ReadonlyArray<TensorPrefix>
   /** What an independent implementation computes for the commit; absent or null if there is none. */
   readonly reference?: ModelReference | null
+  /** Why there is none, as a code; absent or null if no cause is known. */
+  readonly noReference?: string | null
   /** Whether the settings quantize weights or cache although the files are not quantized. */
   readonly reducesPrecision?: boolean
   readonly start: ObservedStart

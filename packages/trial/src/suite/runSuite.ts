@@ -107,14 +107,15 @@ class SuiteRecord {
   }
 
   /** The last row. It names the checks without a row of their own. Only people read its text. */
-  summary(elapsedSeconds: number): Check {
+  summary({ noReference }: Pick<SuiteSubject, "noReference">, elapsedSeconds: number): Check {
     const skipped = this.namesOf("not_applicable")
     const shown = new Set(this.rows.map(({ name }) => name))
     const unconfirmed = this.withdrawn.filter((name) => !shown.has(name))
     const notReached = this.namesOf("not_reached").filter((name) => !unconfirmed.includes(name))
     const ending = `, ${elapsedSeconds} s`
     const lists = `${listOf("not confirmed, so not served", unconfirmed)}${listOf("not reached", notReached)}`
-    const compared = skipped.includes(referenceAgrees.name) ? ", no_reference" : ""
+    const cause = noReference == null ? "" : `: ${noReference}`
+    const compared = skipped.includes(referenceAgrees.name) ? `, no_reference${cause}` : ""
     const words = `${suite.name} ${suite.version}: ${this.rows.length} run${compared}, ${skipped.length} not applicable${lists}`
     return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
@@ -182,7 +183,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       suite: suite.name,
       suite_version: suite.version,
       passed: !record.hasFailed,
-      checks: [...record.rows, record.summary(Math.round(yield* clock.elapsed))],
+      checks: [...record.rows, record.summary(subject, Math.round(yield* clock.elapsed))],
       outcomes: record.outcomes,
       fingerprints,
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
