@@ -128,7 +128,7 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
           return template === undefined ? [] : [template.metadata.labels ?? {}]
         })
         assert.isAtLeast(pods.length, 7)
-        const ofOperator = ["engine", "fetch"].map((role) => ({ "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": role }))
+        const ofOperator = ["engine", "fetch", "reference"].map((role) => ({ "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": role }))
         for (const labels of [...pods, ...ofOperator]) {
           const selected = selecting(labels)
           assert.deepStrictEqual([selected.length, selected[0]?.spec?.policyTypes], [1, ["Ingress", "Egress"]], JSON.stringify(labels))

@@ -33,7 +33,8 @@ const allowed = {
   migrate: ["DNS", "outside 5432", "postgres"],
   "weights-check": [],
   "clean-weights": ["DNS", "outside 5432", "postgres"],
-  download: ["DNS", "hub", "outside 443"]
+  download: ["DNS", "hub", "outside 443"],
+  reference: []
 }
 
 const addressOfGateway = ({ status }: Pod) => `http://${status?.podIP ?? ""}:8081`

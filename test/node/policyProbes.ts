@@ -21,7 +21,8 @@ const standIns = {
   migrate: programLabels("migrate"),
   "weights-check": programLabels("weights-check"),
   "clean-weights": programLabels("clean-weights"),
-  download: { "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": "fetch" }
+  download: { "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": "fetch" },
+  reference: { "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": "reference" }
 } as const
 
 /** A pod of the cluster that is not part of the release. */

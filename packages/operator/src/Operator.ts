@@ -54,7 +54,7 @@ const layerWith = (start: (settings: OperatorSettings) => StartWork) =>
   Layer.effectDiscard(Effect.forkScoped(operate(start))).pipe(Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql, Decisions.layerSql]))
 
 /** The operator. When the layer's scope closes, it ends its work and releases its lease. */
-const layer = layerWith(({ failedCapability, namespace }) => startWork(namespace, failedCapability))
+const layer = layerWith(startWork)
 
 /** `layerWith`: with other background work, for tests. */
 export const Operator = { layer, layerWith }

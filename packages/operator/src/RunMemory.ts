@@ -13,6 +13,7 @@ import { makeModelLoads } from "./gather/ModelLoads.ts"
 import type { KnownMove } from "./gather/observeMove.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
+import { makeRunIndex } from "./gather/RunIndex.ts"
 import type { Refusal } from "./observation/Refusal.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
 import { EngineMap, RunMap, type RunStore } from "./RunStore.ts"
@@ -31,6 +32,8 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     /** The runs that wait for GPUs, and those that were granted some. */
     pool: makePool(ledger),
     followers: makeFollowers(),
+    /** The runs that use the Job of a reference, by its name. */
+    references: makeRunIndex(),
     /** The background work of each run, and how it ended last. */
     background: yield* makeBackground(enqueue),
     /** When each next pass is due. */

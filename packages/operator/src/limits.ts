@@ -25,6 +25,14 @@ export const fetchStart = 60_000
 export const fetchAgain = 10 * 60_000
 /** How often the progress of a download is read. */
 export const fetchInterval = 10_000
+/** How long the computation of a reference may take, from the start of its pod. */
+export const referenceDeadline = 2 * 3_600_000
+/** How long the Job of a reference may exist until it has ended. Its pod may wait for a node. */
+export const referenceJobDeadline = 6 * 3_600_000
+/** How long Kubernetes keeps the Job of a reference after its end, unless the operator deletes it earlier. */
+export const referenceKept = 3_600_000
+/** The pause before the result of a reference is read again, if the node did not return it. */
+export const referenceAgain = 30_000
 /** From the start of provisioning until the container of a scheduled pod must have started. */
 export const provisioningDeadline = 30 * 60_000
 /** From the start of provisioning until the weights must be on a node that keeps copies. */

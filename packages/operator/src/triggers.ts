@@ -75,6 +75,10 @@ const makeOnClass = (context: TriggerContext) => {
   })
 }
 
+/** A Job has changed: the download of a run, or the reference of a commit that several runs may use. */
+const onJob = (context: TriggerContext, name: string) =>
+  Effect.andThen(enqueueSome(context, deploymentOfName(name)), enqueueAll(context, context.memory.references.of(name)))
+
 /** A disruption budget has changed. Only its specification matters, not its status. */
 const makeOnBudget = (context: TriggerContext) => {
   const generations = new Map<string, number>()
@@ -132,7 +136,7 @@ export const followCluster = (context: TriggerContext) => {
     [
       Stream.runForEach(cluster.deployments.changes, (key) => onDeployment(context, key)),
       Stream.runForEach(cluster.unmapped.changes, context.enqueueApplied),
-      forEachName(cluster.jobs, (name) => enqueueSome(context, deploymentOfName(name))),
+      forEachName(cluster.jobs, (name) => onJob(context, name)),
       forEachName(cluster.budgets, makeOnBudget(context)),
       forEachName(cluster.pods, onPod),
       forEachName(cluster.nodes, onNode),

@@ -7,6 +7,7 @@ import type { Observation } from "../src/observation/Observation.ts"
 import { noGrowth } from "../src/observation/ObservedEngine.ts"
 import { ObservedFetch } from "../src/observation/ObservedFetch.ts"
 import type { ObservedPod } from "../src/observation/ObservedPod.ts"
+import { ObservedReference } from "../src/observation/ObservedReference.ts"
 import type { PodClass } from "../src/resources/PodClass.ts"
 
 const body = "01k3v7m8q2w4x6y8z0a2b4c6d8"
@@ -215,6 +216,7 @@ export const observed: Observation = {
   podClass,
   engine: engineFor("reference") ?? null,
   fetch: ObservedFetch.Absent(),
+  reference: ObservedReference.Settled({ code: null }),
   weights: null,
   pod: null,
   engines: [],

@@ -7,14 +7,15 @@ import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs
 import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Config, Effect, Layer, Logger } from "effect"
 import { HttpClient } from "effect/http"
-import type { WorkKind } from "../../../packages/operator/src/observation/work.ts"
+import { type EngineWork, needsEngine } from "../../../packages/operator/src/observation/work.ts"
+import type { WorkSettings } from "../../../packages/operator/src/work/startWork.ts"
 
 // The operator as its program composes it, except the trial, which a stand-in engine cannot pass. Each part of the trial makes one request and records the results of a tiny model.
 
 const work =
-  (namespace: string): StartWork =>
+  (settings: WorkSettings): StartWork =>
   (gathered, seen, kind) => {
-    if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
+    if (!needsEngine(kind)) return startWork(settings)(gathered, seen, kind)
     const { engineRun, id, orgId } = gathered.run
     return Effect.gen(function* () {
       const runs = yield* Runs
@@ -24,7 +25,7 @@ const work =
         gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", at: 0, failures: 0 })
         return
       }
-      const results: Record<Exclude<WorkKind, "screening" | "boot">, Effect.Effect<boolean>> = {
+      const results: Record<Exclude<EngineWork, "boot">, Effect.Effect<boolean>> = {
         fidelity: Effect.die("no adapter is deployed here"),
         checking: runs.recordChecks(id, orgId, checks),
         measuring: runs.recordMeasured(id, orgId, measured, capacityRow),
@@ -42,7 +43,9 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
   Layer.provideMerge([Database.layerOperator, Ids.layer])
 )
 
-Layer.mergeAll(
-  Operator.layerWith(({ namespace }) => work(namespace)),
-  layerHealth
-).pipe(Layer.provide([layerStore, Hub.layer, layerKube]), Layer.provide(Logger.layer([Logger.consoleJson])), Layer.launch, NodeRuntime.runMain)
+Layer.mergeAll(Operator.layerWith(work), layerHealth).pipe(
+  Layer.provide([layerStore, Hub.layer, layerKube]),
+  Layer.provide(Logger.layer([Logger.consoleJson])),
+  Layer.launch,
+  NodeRuntime.runMain
+)

@@ -9,6 +9,7 @@ import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
 import { materializing } from "./materializing.ts"
 import { queued, waiting } from "./queues.ts"
+import { withReference } from "./reference.ts"
 import { endRefused } from "./refused.ts"
 import { screening } from "./screening.ts"
 import { benchmarking, checking, measuring } from "./trial.ts"
@@ -88,7 +89,8 @@ const rule = (observation: Observation, now: number): Decision =>
 /** The rules of the phases. Pure: the same observation and time (Unix milliseconds) give the same decision. */
 export const decide = (gathered: Observation, now: number): NamedDecision => {
   const observation = withNode(gathered, now)
-  const decision = by(observation.run.phase, endRefused(observation, rule(observation, now), now))
+  const ruled = by(observation.run.phase, endRefused(observation, rule(observation, now), now))
+  const decision = { ...withReference(observation, ruled, now), rule: ruled.rule }
   const pods = enginesOf(observation).map(({ alone }) => alone.pod)
   const nodeTimes = pods.flatMap((pod) => lostAt(observation, pod) ?? []).filter((at) => now < at)
   const check = fundingCheck(observation)

@@ -8,6 +8,7 @@ import { judge, onceElsewhere } from "./elsewhere.ts"
 import { noteImage } from "./engineImage.ts"
 import { engineFirst, fewerSlots } from "./engineInTrial.ts"
 import { failedChecks } from "./failedChecks.ts"
+import { referenceFirst } from "./reference.ts"
 
 const names = {
   boot: "comparison",
@@ -15,7 +16,8 @@ const names = {
   checking: "checks",
   measuring: "measurements",
   benchmarking: "benchmark",
-  screening: "screening"
+  screening: "screening",
+  reference: "preparation of the reference"
 } as const satisfies Record<WorkKind, string>
 
 /**
@@ -87,7 +89,8 @@ const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = []
 
 export const checking = (observation: Observation, now: number): Decision => {
   const report = observation.run.revision?.checks ?? null
-  if (report === null) return mergedFirst(observation, now) ?? run("checking", observation, now, "Seatrial checks the engine's answers.")
+  if (report === null)
+    return mergedFirst(observation, now) ?? referenceFirst(observation, now) ?? run("checking", observation, now, "Seatrial checks the engine's answers.")
   if (!report.passed) {
     const { code, text } = failedChecks(report)
     return by("checksFailed", judge(observation, code, text))

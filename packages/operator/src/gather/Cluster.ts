@@ -1,6 +1,6 @@
 import { type KubeClient, type KubeError, Node, Reflector } from "@seatrial/kube"
 import { Effect, type Scope, Stream } from "effect"
-import { deploymentLabel } from "../resources/objectNames.ts"
+import { deploymentLabel, referenceLabel } from "../resources/objectNames.ts"
 import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "../resources/watched.ts"
 import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
@@ -61,7 +61,7 @@ export const watchCluster = Effect.fnUntraced(function* (
     pods: yield* Reflector.make(
       WatchedPod,
       { namespace },
-      { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
+      { indexLabels: [deploymentLabel, referenceLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
     ),
     jobs: yield* Reflector.make(WatchedJob, { namespace }),
     hostClasses: yield* Reflector.make(WatchedHostClass, {}),

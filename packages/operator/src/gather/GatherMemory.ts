@@ -8,6 +8,7 @@ import type { FutureTimes } from "./FutureTimes.ts"
 import type { MergedAnswers } from "./MergedAnswers.ts"
 import type { ModelLoads } from "./ModelLoads.ts"
 import type { KnownMove } from "./observeMove.ts"
+import type { RunIndex } from "./RunIndex.ts"
 
 /** The node of a run's pod was first missing at that time, Unix milliseconds. */
 export interface MissingNode {
@@ -52,6 +53,8 @@ export interface GatherMemory {
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers
+  /** The runs that use the Job of a reference, by its name. */
+  readonly references: RunIndex
   /** See `PodExpectations`. */
   readonly podExpectations: Map<string, string | undefined>
   /** When disruption budgets were created that no watch has shown yet, Unix milliseconds. */

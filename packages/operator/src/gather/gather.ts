@@ -27,6 +27,7 @@ import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
 import { observeFunding, type UsedUpSince } from "./observeFunding.ts"
 import { observeMove } from "./observeMove.ts"
 import { observePlace } from "./observePlace.ts"
+import { observeReference } from "./observeReference.ts"
 import { observeRetiring } from "./observeRetiring.ts"
 import { observeTimes } from "./observeTimes.ts"
 import { observeWeights } from "./observeWeights.ts"
@@ -197,6 +198,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     weights: observeWeights(run, podClass, settings),
     fetch: observeDownload(download, run, podClass, settings, (time) => times.at("fetch", time)),
+    reference: yield* observeReference(from, run, podClass),
     pod,
     merged,
     boot,

@@ -6,6 +6,7 @@ import type { ObservedFetch } from "./ObservedFetch.ts"
 import type { ObservedLoad } from "./ObservedLoad.ts"
 import type { ObservedMove } from "./ObservedMove.ts"
 import type { ObservedBoot, ObservedPod } from "./ObservedPod.ts"
+import type { ObservedReference } from "./ObservedReference.ts"
 import type { Refusal } from "./Refusal.ts"
 import type { WorkState } from "./work.ts"
 
@@ -32,6 +33,7 @@ export interface Observation {
   readonly podClass: PodClass | null
   readonly engine: EngineAdapter | null
   readonly fetch: ObservedFetch
+  readonly reference: ObservedReference
   /**
    * The run's weights in its store, before an engine is ready. Null if nothing is recorded. `own`: they were verified
    * after the run was created.

@@ -1,8 +1,12 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { Observation } from "./Observation.ts"
 
-export const workKinds = ["screening", "fidelity", "checking", "measuring", "benchmarking", "boot"] as const
+export const workKinds = ["screening", "reference", "fidelity", "checking", "measuring", "benchmarking", "boot"] as const
 export type WorkKind = (typeof workKinds)[number]
+
+/** Work with the run's engine. All other work needs none. */
+export type EngineWork = Exclude<WorkKind, "screening" | "reference">
+export const needsEngine = (kind: WorkKind): kind is EngineWork => kind !== "screening" && kind !== "reference"
 
 /** How the latest background work ended, if it could not record a result. */
 export interface WorkEnded {

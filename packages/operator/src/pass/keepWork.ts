@@ -2,7 +2,7 @@ import { fromTraceparent } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { engineOf } from "../observation/engines.ts"
 import { whichStart } from "../observation/ObservedPod.ts"
-import { workAbout } from "../observation/work.ts"
+import { needsEngine, workAbout } from "../observation/work.ts"
 import type { WorkServices } from "../work/startWork.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
@@ -19,6 +19,6 @@ export const keepWork = Effect.fnUntraced(function* (
   const origin = Option.toArray(fromTraceparent(run.traceparent))
   const begun = Effect.suspend(() => start(gathered, observation, work))
   const traced = origin.reduce((effect, span) => Effect.withParentSpan(effect, span), begun)
-  const wanted = { ordinal, kind: work, about: workAbout(observation, work), with: work === "screening" ? "" : whichStart(observation.pod) }
+  const wanted = { ordinal, kind: work, about: workAbout(observation, work), with: needsEngine(work) ? whichStart(observation.pod) : "" }
   yield* background.want(run.id, wanted, Effect.provideContext(traced, services)).pipe(Effect.annotateLogs({ organization: run.orgSlug, phase: run.phase }))
 })

@@ -5,6 +5,7 @@ import { Effect, Option, Schema } from "effect"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
 import { noGrowth } from "../observation/ObservedEngine.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
+import { ObservedReference } from "../observation/ObservedReference.ts"
 import { workKinds } from "../observation/work.ts"
 import { HostClassSpec } from "../resources/HostClassResource.ts"
 import type { PodClass } from "../resources/PodClass.ts"
@@ -70,7 +71,18 @@ const RecordedClass: Schema.Codec<PodClass, PodClass> = Schema.toType(
     maxUnavailable: optionalKey(Int),
     queueName: NullOr(Text),
     autoscaling: Flag,
-    maxGpus: NullOr(Int)
+    maxGpus: NullOr(Int),
+    referenceJob: optionalKey(
+      Struct({
+        image: NullOr(Text),
+        python: Text,
+        cpu: Int,
+        memoryBytes: Finite,
+        waitSeconds: Finite,
+        nodeSelector: Schema.Record(Text, Text),
+        tolerations: tolerations.schema
+      })
+    )
   })
 )
 
@@ -96,6 +108,15 @@ const Fetch: Schema.Codec<ObservedFetch, ObservedFetch> = Schema.Union([
   Struct({ _tag: Literal("Succeeded") }),
   Struct({ _tag: Literal("Failed"), failure: NamedFailure, endedAt: NullOr(Finite) }),
   Struct({ _tag: Literal("Leaving") })
+])
+
+const Reference: Schema.Codec<ObservedReference, ObservedReference> = Schema.Union([
+  Struct({ _tag: Literal("Settled"), code: NullOr(Text) }),
+  Struct({ _tag: Literal("Absent") }),
+  Struct({ _tag: Literal("Active") }),
+  Struct({ _tag: Literal("Leaving") }),
+  Struct({ _tag: Literal("Ended"), pod: NullOr(Text), code: NullOr(Text) }),
+  Struct({ _tag: Literal("Unneeded"), code: NullOr(Text) })
 ])
 
 const attempts = { running: Flag, done: Flag, endedAt: NullOr(Finite), failures: Int, failure: NullOr(NamedFailure), final: Flag }
@@ -187,6 +208,7 @@ const RecordedObservation = recordAll(
     keepFinished: NullOr(Finite),
     podClass: NullOr(RecordedClass),
     fetch: Fetch,
+    reference: Reference.pipe(Schema.withDecodingDefaultKey(Effect.succeed(ObservedReference.Settled({ code: null })))),
     weights: NullOr(Struct({ own: Flag })),
     pod: NullOr(Pod),
     engines: List(Engine).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),

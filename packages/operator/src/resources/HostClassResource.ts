@@ -48,6 +48,42 @@ const WeightsCache = Schema.Struct({
   )
 })
 
+/** The Job that computes the reference of a commit. */
+const ReferenceJob = Schema.Struct({
+  image: optional(
+    Schema.String.check(Schema.isBetweenLength(1, 512)).annotate({
+      description:
+        "Image with Python, torch, transformers and safetensors. Default: the image of the engine that the model is deployed on, if that engine runs on GPUs. Simulated classes have no default: they compute references only if they name an image."
+    })
+  ),
+  python: optional(
+    Schema.String.check(Schema.isBetweenLength(1, 512)).annotate({ description: "Python interpreter in the image. Default python3.", default: "python3" })
+  ),
+  cpu: optional(upTo(256).annotate({ description: "Cores that the Job requests and threads that it uses. Default 4.", default: 4 })),
+  memoryBytes: optional(
+    memory.annotate({
+      description:
+        "Memory request and limit of the Job in bytes. Half of it is for weights: the weights of a model that needs more, at 4 bytes for each parameter, are read from the files twice. Default 16 GiB."
+    })
+  ),
+  waitSeconds: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 })).annotate({
+      description:
+        "Longest time that a trial waits for the reference, in seconds, while its engine holds its GPUs. Then the trial goes on without it. Default 600.",
+      default: 600
+    })
+  ),
+  nodeSelector: optional(
+    Schema.Record(Schema.String, Schema.String.check(Schema.isMaxLength(63)))
+      .check(Schema.isMaxProperties(64))
+      .annotate({ description: "Labels of the nodes on which the Job may run. Default: all nodes that can mount the weights." })
+  ),
+  tolerations: optional(Schema.Array(Toleration).annotate({ description: "Taints that the Job tolerates." }))
+}).annotate({
+  description:
+    "Computes the reference of each commit once, on processors, before its trial compares the engine with it. {} uses the defaults. Default: none; only administrators add references."
+})
+
 /** A volume that engines write to. */
 const Volume = Schema.Struct({
   claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim in which each pod has its own folder. Default: the node's disk." })),
@@ -103,6 +139,7 @@ export const HostClassSpec = Schema.Struct({
         "Where a node keeps a verified copy of the weights, which its engines read instead of the claim. Default: none; engines read the claim. With {} each pod copies the weights to its node's disk."
     })
   ),
+  referenceJob: optional(ReferenceJob),
   nodes: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 64 })).annotate({
       description: "Nodes that one engine spans. Must be 1 (the default): engines that span several nodes are not supported yet."

@@ -49,6 +49,20 @@ export interface PodClass {
   readonly queueName: string | null
   readonly autoscaling: boolean
   readonly maxGpus: number | null
+  /** Absent: references are not computed. */
+  readonly referenceJob?: ReferenceJobOf
+}
+
+/** How the references of commits are computed. */
+export interface ReferenceJobOf {
+  /** Null for the engine's own image. */
+  readonly image: string | null
+  readonly python: string
+  readonly cpu: number
+  readonly memoryBytes: number
+  readonly waitSeconds: number
+  readonly nodeSelector: Readonly<Record<string, string>>
+  readonly tolerations: NonNullable<HostClassSpec["tolerations"]>
 }
 
 /**
@@ -107,6 +121,7 @@ const defaults = {
 
 const volumeDefaults = { claimName: null, sizeBytes: null, requestBytes: null }
 const cacheDefaults = { claimName: null, storageClassName: null, sizeBytes: null, verify: "recorded" } as const
+const referenceDefaults = { image: null, python: "python3", cpu: 4, memoryBytes: 16 * gib, waitSeconds: 600, nodeSelector: {}, tolerations: [] }
 const securityDefaults = { runAsRoot: false, writableRoot: false, addCapabilities: [] }
 
 /** A copy of the pod's own has a size. The size of a claim is unknown. */
@@ -125,9 +140,10 @@ const hostClassOf = (name: string, spec: HostClassSpec): HostClass => ({
 })
 
 const podClassOf = (name: string, spec: HostClassSpec): PodClass => {
-  const { gpuCount, gpuMemoryBytes, gpuPool, pricePerGpuHour, runtimes, simulated, ...settings } = { ...defaults, ...spec }
+  const { gpuCount, gpuMemoryBytes, gpuPool, pricePerGpuHour, referenceJob, runtimes, simulated, ...settings } = { ...defaults, ...spec }
   return {
     ...settings,
+    ...(referenceJob === undefined ? {} : { referenceJob: { ...referenceDefaults, ...referenceJob } }),
     hostClass: hostClassOf(name, spec),
     weightsCache: spec.weightsCache === undefined ? null : { ...cacheDefaults, ...spec.weightsCache },
     sharedMemoryBytes: spec.sharedMemoryBytes ?? (gpuCount > 1 ? 8 : 1) * gib,

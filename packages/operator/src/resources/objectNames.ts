@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto"
 import { DeploymentId } from "@seatrial/domain"
+import type { ReferenceAttempt } from "@seatrial/store"
 import { Option, Schema } from "effect"
 
 /** Label of every object of a run: the slug of its organization. */
@@ -9,8 +11,10 @@ export const deploymentLabel = "seatrial.dev/deployment"
 export const hostClassLabel = "seatrial.dev/host-class"
 /** Label of an engine's pod: the queue of Kueue that admits it. */
 export const queueLabel = "kueue.x-k8s.io/queue-name"
-/** Label of a run's pods: `engine` or `fetch`. */
+/** Label of pods: `engine`, `fetch` or `reference`. */
 export const roleLabel = "seatrial.dev/role"
+/** Label of a Job that computes the reference of a commit, and of its pods: the name of the Job. */
+export const referenceLabel = "seatrial.dev/reference"
 /** Annotation of an engine's pod: its price in micro-dollars per GPU and hour. */
 export const gpuPriceAnnotation = "seatrial.dev/price-per-gpu-hour"
 /** Annotation of an engine's pod: the trace of the request that created the deployment, in W3C Trace Context format. */
@@ -37,6 +41,9 @@ export const checkContainer = "check-weights"
 /** Container that merges base and adapter for an engine that serves the merged model for comparison. */
 export const mergeContainer = "merge-weights"
 
+/** Container that computes the reference of a commit. */
+export const referenceContainer = "reference"
+
 /**
  * Annotation of an engine's pod and of a download's Job: a digest of its specification. It identifies an outdated Job,
  * or an outdated pod that has not started.
@@ -49,6 +56,10 @@ export const objectName = (id: DeploymentId): string => id.replaceAll("_", "-")
 export const enginePodName = (id: DeploymentId, ordinal = 0): string => `${objectName(id)}-engine-${ordinal}`
 export const fetchJobName = (id: DeploymentId): string => `${objectName(id)}-fetch`
 export const hubSecretName = (id: DeploymentId): string => `${objectName(id)}-hub`
+
+/** The Job that computes the reference of a commit. All runs that would compute it in the same way share it. */
+export const referenceJobName = ({ commit, madeFrom, repo, textsVersion }: ReferenceAttempt): string =>
+  `reference-${createHash("sha256").update(`${repo}@${commit}#${textsVersion}#${madeFrom}`).digest("hex").slice(0, 40)}`
 
 /** The ordinal of the run's engine with that pod; null if the pod is not an engine of the run. */
 export const engineOrdinal = (id: DeploymentId, pod: string): number | null => {

@@ -1,6 +1,15 @@
 import { defineResource, Job, Pod, PodDisruptionBudget } from "@seatrial/kube"
 import { Schema } from "effect"
-import { deploymentLabel, gpuPriceAnnotation, hostClassLabel, madeFromAnnotation, organizationLabel, roleLabel, weightsInUseAnnotation } from "./objectNames.ts"
+import {
+  deploymentLabel,
+  gpuPriceAnnotation,
+  hostClassLabel,
+  madeFromAnnotation,
+  organizationLabel,
+  referenceLabel,
+  roleLabel,
+  weightsInUseAnnotation
+} from "./objectNames.ts"
 
 // Schemas of the kinds with as many objects as there are deployments. They name only the fields that the operator uses;
 // all other fields are neither parsed nor kept. A start of the operator reads all objects.
@@ -21,7 +30,8 @@ const Labels = Struct({
   [organizationLabel]: optional(Text),
   [deploymentLabel]: optional(Text),
   [hostClassLabel]: optional(Text),
-  [roleLabel]: optional(Text)
+  [roleLabel]: optional(Text),
+  [referenceLabel]: optional(Text)
 })
 const Annotations = Struct({
   [madeFromAnnotation]: optional(Text),

@@ -25,6 +25,8 @@ export interface EngineUnderTrial {
   readonly failedCapability: "withdraw" | "fail"
   /** The answers that an adapter is compared with; null if it is not compared. */
   readonly merged: MergedModel | null
+  /** Why the commit has no reference; null if it has one, or if the class computes none. */
+  readonly noReference: string | null
 }
 
 /** The subject of the trial. `timeout` bounds each request. */

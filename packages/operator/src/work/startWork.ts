@@ -8,13 +8,15 @@ import type { Gathered } from "../gather/gather.ts"
 import { trialAttempts } from "../limits.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
-import { endedOf, type WorkKind } from "../observation/work.ts"
+import { missingCode } from "../observation/ObservedReference.ts"
+import { type EngineWork, endedOf, needsEngine, type WorkKind } from "../observation/work.ts"
 import { askMerged } from "./askMerged.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
 import { checkEngine } from "./checkEngine.ts"
 import { compareStart } from "./compareStart.ts"
 import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
 import { measureEngine } from "./measureEngine.ts"
+import { prepareReference } from "./prepareReference.ts"
 import { recordStart } from "./recordStart.ts"
 import { screenRepository } from "./screenRepository.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
@@ -30,7 +32,7 @@ interface TrialInput {
   readonly observation: Observation
 }
 
-type Trials = Readonly<Record<Exclude<WorkKind, "screening">, (input: TrialInput) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>>>
+type Trials = Readonly<Record<EngineWork, (input: TrialInput) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>>>
 
 /** The fingerprints were taken from the engine that was checked. */
 const keepChecked = ({ gathered: { bootVerdicts }, trial: { pod } }: TrialInput) =>
@@ -52,20 +54,37 @@ type Settings = Pick<EngineUnderTrial, "failedCapability" | "namespace">
 /** The engine of the run's ready pod; null if there is none. */
 const engineUnderTrial = (
   { mergedAnswers, node, podClass, pods, run }: Gathered,
-  { engine, pod }: Observation,
+  { engine, pod, reference }: Observation,
   settings: Settings
 ): EngineUnderTrial | null => {
   const { revision } = run
   if (revision === null || podClass === null || engine === null || pod === null || pod.url === null) return null
   const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
-  return { ...settings, run, revision, podClass, engine, pod, url: pod.url, enginePod, node, merged: mergedAnswers.get(run.id) ?? null }
+  return {
+    ...settings,
+    run,
+    revision,
+    podClass,
+    engine,
+    pod,
+    url: pod.url,
+    enginePod,
+    node,
+    merged: mergedAnswers.get(run.id) ?? null,
+    noReference: missingCode(reference)
+  }
 }
 
-/** Screening reads the hub. All other work uses the engine of the run's ready pod. */
-export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
+/** The settings that work depends on. */
+export type WorkSettings = Pick<OperatorSettings, "failedCapability" | "fetchImage" | "namespace" | "pullSecrets" | "weightsClaim">
+
+/** Screening and the preparation of a reference read the hub. All other work uses the engine of the run's ready pod. */
+export const startWork = (settings: WorkSettings): StartWork => {
+  const { failedCapability, namespace } = settings
   const trials = makeTrials()
   return (gathered, observation, kind) => {
-    if (kind === "screening") return screenRepository(gathered.run, gathered.hostClasses)
+    if (kind === "reference") return prepareReference(gathered, settings)
+    if (!needsEngine(kind)) return screenRepository(gathered.run, gathered.hostClasses)
     const trial = engineUnderTrial(gathered, observation, { namespace, failedCapability })
     return trial === null ? Effect.die(new Error(`${gathered.run.id} has no engine to try`)) : trials[kind]({ trial, gathered, observation })
   }

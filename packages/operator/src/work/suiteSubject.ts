@@ -7,23 +7,11 @@ import { type Duration, Effect, Option, Random, Semaphore } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { observedStart } from "./observedStart.ts"
+import { largestSmall, reading, readingLimit } from "./readingTokenizers.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** Files of the commit that the engine's answers are compared with. */
 const wanted = new Set(["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"])
-
-/** The largest of these files to read, in bytes. A model with a larger tokenizer is tried without it. */
-const largestSmall = 40 * 1024 * 1024
-
-/**
- * One tokenizer is read at a time, and suites do not wait for each other otherwise. Reading a large tokenizer takes
- * hundreds of megabytes, and after a change of the leader all checks start at once. A suite may take an hour, on GPUs
- * that its organization pays for.
- */
-const reading = Semaphore.makeUnsafe(1)
-
-/** The time limit for reading a tokenizer: some seconds on a busy machine, and unbounded for a malicious one. */
-const readingLimit = "2 minutes"
 
 /**
  * MiB of tokenizer files that all suites may hold at once. In memory a tokenizer is five times as large, so this is a
@@ -85,6 +73,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     repository,
     start,
     reference: Option.getOrNull(reference),
+    noReference: trial.noReference,
     reducesPrecision: settings.kv_cache_dtype !== "auto" || quantizesAtStart(settings),
     earlier: earlier.flatMap(comparable),
     cacheTokens: (metrics) => engine.measured({ metrics, log: "" }).kv_cache_tokens

@@ -3,6 +3,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
 import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
+import { ObservedReference } from "../../src/observation/ObservedReference.ts"
 import { workKinds } from "../../src/observation/work.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
 
@@ -102,6 +103,15 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       ObservedFetch.Succeeded(),
       ObservedFetch.Leaving(),
       ObservedFetch.Failed({ failure, endedAt: pick(null, 0) })
+    ),
+    reference: pick<ObservedReference>(
+      ObservedReference.Settled({ code: null }),
+      ObservedReference.Settled({ code: "quantized" }),
+      ObservedReference.Absent(),
+      ObservedReference.Active(),
+      ObservedReference.Leaving(),
+      ObservedReference.Ended({ pod: pick(null, "reference-1-x"), code: pick(null, "out_of_memory") }),
+      ObservedReference.Unneeded({ code: null })
     ),
     weights: pick(null, { own: true }, { own: false }),
     boot: chance(0.6)

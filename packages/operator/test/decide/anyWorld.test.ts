@@ -7,10 +7,14 @@ import { isIdle } from "../../src/decide/idle.ts"
 import { isServed } from "../../src/observation/isServed.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
+import { ObservedReference } from "../../src/observation/ObservedReference.ts"
 import { benchmark, measured, pod, podClass, report, revision, url } from "../observations.ts"
 import { anyObservation } from "./anyObservation.ts"
 import { brokenInvariants } from "./invariants.ts"
 import { random } from "./world.ts"
+
+/** Whether an action concerns the run's own objects. The Job of a reference belongs to a commit. */
+const isOfRun = ({ _tag }: Action) => _tag !== "KeepReference" && _tag !== "RemoveReference"
 
 /** Random worlds of each property. */
 const runs = Number(process.env.SEATRIAL_WORLDS ?? 200)
@@ -44,7 +48,7 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
         hold(isFinished(phase), "removes the object of a run that is at work")
         hold(observation.run.modelDeleted || observation.run.applied === null, "removes an object that a user applied")
         hold(observation.run.modelDeleted || phase !== "activated" || observation.run.revision?.status !== "active", "removes the object of what serves")
-        hold(observation.run.modelDeleted || actions.length === 1, "does something else with the object of a run that is over")
+        hold(observation.run.modelDeleted || actions.filter(isOfRun).length === 1, "does something else with the object of a run that is over")
         break
       case "Release":
         hold(isFinished(phase) && actions.length === 1, "lets go of a run with something left to do")
@@ -108,6 +112,10 @@ const obey = (observation: Observation, now: number): Observation => {
       case "RemoveFetch":
         next = { ...next, fetch: ObservedFetch.Absent() }
         break
+      case "KeepReference":
+      case "RemoveReference":
+        next = { ...next, reference: ObservedReference.Settled({ code: null }) }
+        break
       case "NoteWeights":
       case "ForgetWeights":
         next = { ...next, weights: action._tag === "NoteWeights" ? { own: true } : null }
@@ -136,12 +144,15 @@ const obey = (observation: Observation, now: number): Observation => {
       default:
     }
   }
-  const results = { screening: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
+  const results = { screening: {}, reference: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
   if (work !== null)
     next = { ...next, run: { ...next.run, revision: { ...(next.run.revision ?? revision), ...results[work] } }, work: { running: null, ended: null } }
   if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0, at: now } } }
   else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
+  else if (work === "reference") next = { ...next, reference: ObservedReference.Active() }
+  if (observation.reference._tag === "Active") next = { ...next, reference: ObservedReference.Ended({ pod: "reference-1-x", code: null }) }
+  if (observation.reference._tag === "Leaving") next = { ...next, reference: ObservedReference.Absent() }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")
   if (settled && next.resource !== null) next = { ...next, resource: { ...next.resource, shownPhase: next.run.phase } }
   const leaves = next.run.endpoints.length === 0 && next.pod !== null

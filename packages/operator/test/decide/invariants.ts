@@ -5,7 +5,7 @@ import { isIdle } from "../../src/decide/idle.ts"
 import { drainLimit, nodePatience } from "../../src/limits.ts"
 import { isServed } from "../../src/observation/isServed.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
-import { endedOf } from "../../src/observation/work.ts"
+import { endedOf, needsEngine } from "../../src/observation/work.ts"
 import { foreign, secret } from "./anyObservation.ts"
 
 /** The state of the run's engine as callers see it, and whether the run owns it. */
@@ -121,8 +121,8 @@ export const brokenInvariants = (observation: Observation, now: number, { action
     "names a run that is not its model's"
   )
   hold(4, !JSON.stringify([actions, message]).includes(secret), "says what an engine has printed")
-  if (work !== null && work !== "screening") hold(6, (work === "fidelity") === (observation.pod?.merge != null), `has ${work} done to the wrong engine`)
-  if (work !== null && work !== "screening" && work !== "boot") {
+  if (work !== null && needsEngine(work)) hold(6, (work === "fidelity") === (observation.pod?.merge != null), `has ${work} done to the wrong engine`)
+  if (work !== null && needsEngine(work) && work !== "boot") {
     // Work that began while the engine was ready continues: the engine is busy with it.
     hold(6, healthy || answers || (observation.sameStart && observation.work.running === work), "tries an engine that is not ready")
     hold(6, observation.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image was not recorded")

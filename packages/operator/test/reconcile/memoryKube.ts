@@ -29,6 +29,7 @@ export const makeMemoryKube = () => {
   let listeners: ReadonlyArray<(write: string) => void> = []
   /** Called before a write returns; may never end. */
   let gate: (write: string) => Effect.Effect<void> = () => Effect.void
+  let logOf = (pod: string) => `${pod} said this last with hf_abcdefghijkl`
   /** The error for a creation of that kind; null for none. */
   let refusal: (kind: string) => KubeError | null = () => null
 
@@ -188,11 +189,15 @@ export const makeMemoryKube = () => {
         Effect.suspend(() => gate(write))
       )
     },
-    podLog: (name) => Effect.succeed(`${name} said this last with hf_abcdefghijkl`)
+    podLog: (name) => Effect.sync(() => logOf(name))
   })
 
   return {
     service,
+    /** What each pod has printed. */
+    setLog: (next: typeof logOf) => {
+      logOf = next
+    },
     log,
     names: (kind: string) => ofKind(kind).map((json) => String(metaOf(json).name)),
     find,

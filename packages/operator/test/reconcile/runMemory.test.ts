@@ -25,6 +25,7 @@ const engineOf = (id: DeploymentId) => (id === deploymentId ? otherDeployment : 
 const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: DeploymentId) => unknown } = {
   pool: ({ pool }, id) => pool.note({ ...run, id, revision }, "queued"),
   followers: ({ followers }, id) => followers.note({ ...run, id, engineRun: engineOf(id), phase: "activated", revision: serving }),
+  references: ({ references }, id) => references.set(id, "reference-1"),
   background: ({ background }, id) => Effect.runSync(background.want(id, { kind: "screening", about: "", with: "" }, Effect.never)),
   watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
   decisions: ({ decisions }, id) =>

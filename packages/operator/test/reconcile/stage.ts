@@ -1,12 +1,25 @@
-import { benchmarkRow, type CheckReport, canEnter, fallsBack, isFinished, kvCapacityRow, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
+import {
+  benchmarkRow,
+  type CheckReport,
+  canEnter,
+  fallsBack,
+  isFinished,
+  kvCapacityRow,
+  type ModelReference,
+  modelCapabilities,
+  nothingServed,
+  type Phase
+} from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
-import { KubeClient } from "@seatrial/kube"
+import { Job, KubeClient } from "@seatrial/kube"
 import { AppliedResources, Decisions, GpuHolds, HostClasses, type NewDecision, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { control } from "../../src/controller.ts"
 import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
+import type { Gathered } from "../../src/gather/gather.ts"
 import type { OperatorSettings } from "../../src/OperatorSettings.ts"
+import { referenceJob, referencePlan } from "../../src/objects/referenceJob.ts"
 import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
 import type { WorkKind } from "../../src/observation/work.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
@@ -82,6 +95,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let afterRead: Effect.Effect<void> = Effect.void
   /** Runs before background work has a result. */
   let patience: Effect.Effect<void> = Effect.void
+  /** The stored references, and why there is none. */
+  const references: Array<ModelReference> = []
+  let noReference: string | null = null
+  /** What the cluster does with a new Job of a reference. */
+  let referenceStory: (job: string) => void = () => {}
   let crashAt = Number.POSITIVE_INFINITY
   let crashed = Deferred.makeUnsafe<void>()
 
@@ -202,6 +220,21 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     likelihood: () => Effect.succeed(null),
     earlierTrials: () => Effect.succeed([]),
     reference: () => Effect.succeed(Option.none()),
+    referenceState: () => Effect.sync(() => ({ isKnown: references.length > 0, missing: noReference })),
+    addReference: (_, added) =>
+      Effect.gen(function* () {
+        const isAdded = references.length === 0
+        if (isAdded) references.push(added)
+        yield* gate("add reference")
+        return isAdded
+      }),
+    noteMissingReference: (_, code) =>
+      Effect.andThen(
+        Effect.sync(() => {
+          noReference = code
+        }),
+        gate(`note ${code}`)
+      ),
     recordStart: () => gate("record start"),
     recordChecks: (id) =>
       Effect.as(
@@ -282,7 +315,23 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       )
   })
 
-  const start: StartWork = ({ bootVerdicts, mergedAnswers, run: { id, orgId } }, { merged, pod }, kind) => {
+  /** The request of a reference does not matter here. */
+  const createReferenceJob = ({ podClass, run: { revision: placed } }: Gathered) => {
+    const plan = placed === null || podClass === null ? null : referencePlan(placed, podClass, { needsGpu: false })
+    if (placed === null || plan === null) return Effect.die("no references are computed")
+    const job = referenceJob({ plan, revision: placed, settings, weightsClaim: "weights" }, { sequences: [[1, 2]], prompts: [], new_tokens: 1 })
+    return Effect.as(
+      Effect.catch(kube.service.create(Job, job), () => Effect.void),
+      true
+    )
+  }
+
+  const start: StartWork = (gathered, { merged, pod }, kind) => {
+    const {
+      bootVerdicts,
+      mergedAnswers,
+      run: { id, orgId }
+    } = gathered
     worked.push(
       pod === null ? kind : `${kind} of ${pod.merge === null ? "the model" : "the merged model"}${merged === "answered" ? ", which is compared" : ""}`
     )
@@ -307,6 +356,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         estimate: revision.estimate,
         capabilities: modelCapabilities(nothingServed, revision.facts)
       }),
+      reference: createReferenceJob(gathered),
       checking: runs.recordChecks(id, orgId, report),
       measuring: runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context, true)),
       benchmarking: runs.recordBenchmark(id, orgId, benchmark, benchmarkRow(benchmark))
@@ -334,7 +384,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     wake()
     const [verb, kind, name] = write.split(" ")
     if ((verb !== "apply" && verb !== "create") || name === undefined) return
-    if (kind === "Job") kube.setStatus("Job", name, { conditions: [{ type: "Complete", status: "True" }] })
+    if (kind === "Job" && name.startsWith("reference-")) referenceStory(name)
+    else if (kind === "Job") kube.setStatus("Job", name, { conditions: [{ type: "Complete", status: "True" }] })
     if (kind === "Pod" && story !== "gated") {
       const pod = kube.find("Pod", name)
       const spec = Option.isSome(pod) && Predicate.isObject(pod.value.spec) ? pod.value.spec : {}
@@ -431,6 +482,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     setUsedUp: (next: typeof usedUp) => {
       usedUp = next
     },
+    references,
+    noReference: () => noReference,
+    setReferenceStory: (next: typeof referenceStory) => {
+      referenceStory = next
+    },
     setQuiet: () => {
       isQuiet = true
     },
@@ -463,7 +519,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       const row = rows.get(run.id)
       if (row !== undefined) rows.set(run.id, move(row, "cancelled", now, "cancelled", null))
     },
-    cancel: (now: number) => change(run.id, (row) => move(row, "cancelled", now, "cancelled", null)),
+    cancel: (now: number, id = run.id) => change(id, (row) => move(row, "cancelled", now, "cancelled", null)),
     until,
     /** The status that the custom resource shows. */
     mirrored: () => {

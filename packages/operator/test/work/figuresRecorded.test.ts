@@ -41,7 +41,8 @@ const trialOf = (figures: Partial<Measured>): EngineUnderTrial => {
     enginePod: undefined,
     node: undefined,
     failedCapability: "withdraw",
-    merged: null
+    merged: null,
+    noReference: null
   }
 }
 const answers = Layer.succeed(

@@ -233,7 +233,8 @@ describe("comparing a restarted engine", () => {
       enginePod: undefined,
       node: undefined,
       failedCapability: "withdraw" as const,
-      merged: null
+      merged: null,
+      noReference: null
     }
     const verdicts: BootVerdicts = new Map()
     const result = yield* Effect.result(compareStart(trial, verdicts, last)).pipe(
@@ -312,7 +313,7 @@ describe("check suites", () => {
       const [begun, reading] = [yield* Ref.make(0), yield* Ref.make(0)]
       const engine = engineFor("reference")
       if (engine === undefined) return yield* Effect.die("no reference engine")
-      const start = startWork("n")
+      const start = startWork({ failedCapability: "withdraw", fetchImage: "seatrial:1", namespace: "n", pullSecrets: [], weightsClaim: "weights" })
       const seenNow = observationOf("checking", { pod })
       const gathered = {
         run: seenNow.run,

@@ -69,7 +69,7 @@ export interface SuiteSubject extends Subject {
   readonly firstValues?: ReadonlyArray<TensorPrefix>
   /** What an independent implementation computes for the commit; absent or null if there is none. */
   readonly reference?: ModelReference | null
-  /** Why there is none, as a code; absent or null if no cause is known. */
+  /** A code if the reference is missing for a known cause. */
   readonly noReference?: string | null
   /** Whether the settings quantize weights or cache although the files are not quantized. */
   readonly reducesPrecision?: boolean

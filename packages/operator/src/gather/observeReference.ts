@@ -1,0 +1,78 @@
+import { endedUnactivated, type Phase } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { type Run, type RunRevision, Runs } from "@seatrial/store"
+import { Effect, Option } from "effect"
+import { type ReferencePlan, referencePlan } from "../objects/referenceJob.ts"
+import { ObservedReference } from "../observation/ObservedReference.ts"
+import { referenceContainer, referenceLabel } from "../resources/objectNames.ts"
+import type { PodClass } from "../resources/PodClass.ts"
+import type { WatchedJob, WatchedPod } from "../resources/watched.ts"
+import type { Cluster } from "./Cluster.ts"
+import type { GatherFrom } from "./gather.ts"
+
+const holds = ({ status }: WatchedJob, name: string): boolean => status?.conditions?.some(({ status: is, type }) => type === name && is === "True") === true
+
+const exitOf = (pod: WatchedPod) => pod.status?.containerStatuses?.find(({ name }) => name === referenceContainer)?.state?.terminated
+
+/**
+ * Why the computation in these pods has no result; null if it never ended by itself. Then the cause is no property of
+ * the commit: there was no node, or its files were not complete.
+ */
+const failureOf = (pods: ReadonlyArray<WatchedPod>): string | null => {
+  const pod = pods.find((each) => (exitOf(each)?.exitCode ?? 0) !== 0)
+  if (pod === undefined) return null
+  if (exitOf(pod)?.reason === "OOMKilled") return "out_of_memory"
+  return pod.status?.reason === "DeadlineExceeded" ? "timed_out" : "computation_failed"
+}
+
+/** The state of the Job of a reference. `pods`: the pods of the Job. */
+export const observeReferenceJob = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): ObservedReference => {
+  if (job.metadata.deletionTimestamp !== undefined) return ObservedReference.Leaving()
+  if (holds(job, "Complete")) {
+    const pod = pods.find(({ status }) => status?.phase === "Succeeded")
+    return ObservedReference.Ended({ pod: pod?.metadata.name ?? null, code: null })
+  }
+  if (!holds(job, "Failed")) return ObservedReference.Active()
+  const code = failureOf(pods)
+  // Kubernetes deletes the Job after some time. Then another run tries again.
+  return code === null ? ObservedReference.Settled({ code: "not_started" }) : ObservedReference.Ended({ pod: null, code })
+}
+
+/** The phases after the download in which the run may still be tried. */
+const filesComplete: ReadonlySet<Phase> = new Set(["waiting", "queued", "provisioning", "booting", "checking"])
+
+/** Whether the run has complete weights, and its trial may still use a reference. */
+const needsReference = ({ engineRun, id, phase }: Run, { checks }: RunRevision): boolean => checks === null && engineRun === id && filesComplete.has(phase)
+
+/** The stored state of the commit; null if it has no reference and no known cause. */
+const settled = Effect.fnUntraced(function* ({ facts }: RunRevision, { attempt }: ReferencePlan) {
+  if (facts.config.quantization !== "none") return ObservedReference.Settled({ code: "quantized" })
+  const { isKnown, missing } = yield* (yield* Runs).referenceState(attempt)
+  return isKnown || missing !== null ? ObservedReference.Settled({ code: isKnown ? null : missing }) : null
+})
+
+/** The Job of the plan; null if there is none. */
+const readJob = Effect.fnUntraced(function* ({ jobs, namespace, pods }: Cluster, { name }: ReferencePlan) {
+  const job = Option.getOrNull(yield* jobs.get(name, namespace))
+  return job === null ? null : observeReferenceJob(job, yield* pods.listByLabel(referenceLabel, name))
+})
+
+/**
+ * The reference of the run's commit. Remembers which runs use the same Job: its end concerns all of them, and it is
+ * deleted with the last of them. After a restart of the operator it may be deleted too early, and starts again. The
+ * result is kept also after the trial of the run, for the next trial of the commit.
+ */
+export const observeReference = Effect.fnUntraced(function* ({ cluster, memory: { references } }: GatherFrom, run: Run, podClass: PodClass | null) {
+  const { revision } = run
+  const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
+  const plan = revision === null || podClass === null || engine === undefined ? null : referencePlan(revision, podClass, engine)
+  const isUsed = plan !== null && !endedUnactivated(run.phase) && !run.modelDeleted
+  references.set(run.id, isUsed ? plan.name : null)
+  if (revision === null || plan === null) return ObservedReference.Settled({ code: null })
+  const job = yield* readJob(cluster, plan)
+  const known = needsReference(run, revision) ? yield* settled(revision, plan) : ObservedReference.Settled({ code: null })
+  if (job === null || job._tag === "Leaving") return known ?? job ?? ObservedReference.Absent()
+  const isUnneeded = !isUsed && references.of(plan.name).length === 0
+  if (isUnneeded || (known !== null && needsReference(run, revision))) return ObservedReference.Unneeded({ code: known?.code ?? null })
+  return known === null || job._tag === "Ended" ? job : known
+})

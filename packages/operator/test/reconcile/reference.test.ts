@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Run } from "@seatrial/store"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { otherDeployment, run } from "../observations.ts"
+import { computed, fails, jobsOf, type Stage, serves, stageWith, succeeds } from "./referenceStage.ts"
+import { makeStage } from "./stage.ts"
+
+const checkedAt = ({ worked }: Stage) => worked.findIndex((work) => work.startsWith("checking"))
+
+describe("the reference of a commit", () => {
+  it.effect("is computed by a Job before the checks, stored, and the Job is deleted", () => {
+    const stage = stageWith()
+    stage.setReferenceStory(succeeds(stage))
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => serves(stage)() && jobsOf(stage).length === 0))
+      assert.deepStrictEqual(stage.references, [computed])
+      assert.strictEqual(stage.writes.filter((write) => write.startsWith("create Job reference-")).length, 1)
+      assert.isBelow(stage.writes.indexOf("add reference"), stage.writes.indexOf("record checks"))
+    })
+  })
+
+  it.effect("is computed by nobody if the class does not ask for it, or has no image with Python", () =>
+    Effect.gen(function* () {
+      for (const stage of [makeStage(), stageWith({})]) {
+        yield* stage.operate(stage.until(serves(stage)))
+        assert.isFalse(
+          stage.writes.some((write) => write.includes("reference")),
+          stage.writes.join()
+        )
+      }
+    })
+  )
+
+  const failures = [
+    { exitCode: 137, reason: "OOMKilled", code: "out_of_memory" },
+    { exitCode: 1, reason: "Error", code: "computation_failed" }
+  ]
+  for (const { code, exitCode, reason } of failures) {
+    it.effect(`is remembered as ${code} if the computation ends so, is not tried again, and no trial waits for it`, () => {
+      const stage = stageWith()
+      stage.setReferenceStory(fails(stage, exitCode, reason))
+      return Effect.gen(function* () {
+        yield* stage.operate(stage.until(() => serves(stage)() && jobsOf(stage).length === 0))
+        assert.strictEqual(stage.noReference(), code)
+        assert.strictEqual(stage.writes.filter((write) => write.startsWith("create Job reference-")).length, 1)
+      })
+    })
+  }
+
+  it.effect("is missing with the program's code, or with one for everything else that it prints", () =>
+    Effect.gen(function* () {
+      for (const [log, code] of [
+        ['{"not_applicable":"unknown_architecture"}\n', "unknown_architecture"],
+        ['{"not_applicable":"Traceback (most recent call last)"}\n', "unreadable_result"],
+        [`{"logprobs":[[0.5]],"continuations":[],"transformers":"5","torch":"2"}`, "unreadable_result"],
+        [`{"logprobs":[[-1,-1]],"continuations":[],"transformers":"5","torch":"2"}`, "unreadable_result"],
+        ["", "unreadable_result"]
+      ] as const) {
+        const stage = stageWith()
+        stage.kube.setLog(() => log)
+        stage.setReferenceStory(succeeds(stage))
+        yield* stage.operate(stage.until(() => serves(stage)() && jobsOf(stage).length === 0))
+        assert.deepStrictEqual([stage.references, stage.noReference()], [[], code], log)
+      }
+    })
+  )
+
+  it.effect("delays the checks until the class's limit at most, and is kept if it comes later", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.row().phase === "checking")
+          yield* TestClock.adjust("599 seconds")
+          assert.strictEqual(checkedAt(stage), -1)
+          yield* TestClock.adjust("2 seconds")
+          yield* stage.until(() => stage.row().phase === "activated")
+          const [job = ""] = jobsOf(stage)
+          succeeds(stage)(job)
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+      assert.deepStrictEqual(stage.references, [computed])
+    })
+  })
+
+  it.effect("is no longer computed once the last run that uses it was cancelled, and not before", () => {
+    const stage = stageWith()
+    const other: Run = { ...run, id: otherDeployment, engineRun: otherDeployment }
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          stage.add(other)
+          yield* stage.until(() => jobsOf(stage).length === 1 && stage.rows().every(({ revision }) => revision !== null))
+          stage.cancel(0)
+          yield* stage.until(() => stage.released() > 0 || stage.row().phase === "cancelled")
+          assert.strictEqual(jobsOf(stage).length, 1)
+          stage.cancel(0, otherDeployment)
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+      assert.deepStrictEqual(stage.references, [])
+    })
+  })
+})

@@ -1,0 +1,30 @@
+import { referenceLabel } from "../../src/resources/objectNames.ts"
+import { hostClass } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+export type Stage = ReturnType<typeof makeStage>
+
+const printed = JSON.stringify({ logprobs: [[-1.5]], continuations: [], transformers: "5.19.0", torch: "2.13.0" })
+export const computed = { sequences: [{ ids: [1, 2], logprobs: [-1.5] }], continuations: [], transformers: "5.19.0", torch: "2.13.0" }
+
+export const jobsOf = ({ kube }: Stage) => kube.names("Job").filter((name) => name.startsWith("reference-"))
+/** A pod of the Job ends like this. */
+const ends = (stage: Stage, phase: string, terminated: object) => (job: string) => {
+  const containerStatuses = [{ name: "reference", ready: false, restartCount: 0, state: { terminated } }]
+  const metadata = { labels: { [referenceLabel]: job } }
+  stage.kube.add("Pod", `${job}-x`, { metadata, spec: { containers: [] }, status: { phase, containerStatuses } })
+  stage.kube.setStatus("Job", job, { conditions: [{ type: phase === "Succeeded" ? "Complete" : "Failed", status: "True" }] })
+}
+export const succeeds = (stage: Stage) => ends(stage, "Succeeded", { exitCode: 0 })
+export const fails = (stage: Stage, exitCode: number, reason: string) => ends(stage, "Failed", { exitCode, reason })
+
+/** A stage whose host class computes references. */
+export const stageWith = (referenceJob: object = { image: "python:1", waitSeconds: 600 }) => {
+  const stage = makeStage()
+  const { gpu_count: gpuCount, name, runtimes } = hostClass
+  const spec = { runtimes, gpuPool: hostClass.gpu_pool, gpuCount, gpuMemoryBytes: 2 ** 30, pricePerGpuHour: "1", bootDeadlineSeconds: 60, simulated: true }
+  stage.kube.add("HostClass", name, { spec: { ...spec, referenceJob } })
+  stage.kube.setLog(() => `a warning of a library\n${printed}\n`)
+  return stage
+}
+export const serves = (stage: Stage) => () => stage.mirrored()?.message === "Serves."
