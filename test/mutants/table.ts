@@ -70,6 +70,21 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   logprobs_unsorted: ["greedy_is_top"],
   logprobs_of_another: ["decode_matches_prefill"],
 
+  // Shares of drawn tokens.
+  temperature_90: ["sampling_distribution"],
+  temperature_twice: ["sampling_distribution"],
+  temperature_after_cuts: ["sampling_distribution"],
+  top_p_110: ["sampling_distribution"],
+  top_p_90: ["sampling_distribution"],
+  top_k_half: ["sampling_distribution"],
+  min_p_half: ["sampling_distribution"],
+  repetition_penalty_half: ["sampling_distribution"],
+  presence_penalty_half: ["sampling_distribution"],
+  frequency_penalty_half: ["sampling_distribution"],
+  logit_bias_half: ["sampling_distribution"],
+  chat_temperature_doubled_streamed: ["sampling_distribution"],
+  texts_penalties_ignored: ["sampling_distribution"],
+
   // Processing of the prompt before the model.
   bos_missing: ["template_agrees"],
   bos_double: ["template_agrees"],
@@ -294,7 +309,18 @@ export const anyRow: ReadonlySet<string> = new Set(["one_in_30_fails"])
 export const needsHistory: ReadonlySet<string> = new Set(["dead_after_50", "one_in_30_fails", "best_skipped_200"])
 
 /** Faults that appear only with the number of items of a real model. */
-export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100", "positions_fixed_from_128", "logits_flat_from_256", "garbage_after_400"])
+export const needsExtent: ReadonlySet<string> = new Set([
+  "garbage_after_100",
+  "positions_fixed_from_128",
+  "logits_flat_from_256",
+  "garbage_after_400",
+  "temperature_90",
+  "top_p_90",
+  "top_k_half",
+  "repetition_penalty_half",
+  "presence_penalty_half",
+  "frequency_penalty_half"
+])
 
 /** The reasons why no check of the suite must find these faults. */
 export const unseen: Readonly<Record<string, string>> = {

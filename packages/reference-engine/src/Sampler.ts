@@ -3,6 +3,8 @@ import type { Random } from "./Random.ts"
 /** How the next token is chosen. `topK` 0 and `topP` 1 are off; `temperature` 0 takes the likeliest token. */
 export interface SamplingSettings {
   readonly temperature: number
+  /** The temperature at which `topP`, `topK` and `minP` remove tokens; absent: the same. */
+  readonly cutTemperature?: number
   readonly topP: number
   readonly topK: number
   readonly minP: number
@@ -116,24 +118,27 @@ export class Sampler {
   }
 
   private draw(logits: Float32Array): number {
-    const { temperature, topP } = this.settings
+    const { cutTemperature, temperature, topP } = this.settings
     const best = likeliest(logits)
     const highest = logits[best] ?? 0
-    const weight = (id: number) => Math.exp(((logits[id] ?? 0) - highest) / temperature)
-    let candidates = this.candidates(logits, weight)
-    let total = 0
-    for (const id of candidates) total += weight(id)
+    const weightAt = (degree: number) => (id: number) => Math.exp(((logits[id] ?? 0) - highest) / degree)
+    const [weight, cutWeight] = [weightAt(temperature), weightAt(cutTemperature ?? temperature)]
+    const sumOf = (ids: ReadonlyArray<number>, of: (id: number) => number) => {
+      let total = 0
+      for (const id of ids) total += of(id)
+      return total
+    }
+    let candidates = this.candidates(logits, cutWeight)
     if (topP < 1) {
+      const cutTotal = sumOf(candidates, cutWeight)
       let sum = 0
       const end = candidates.findIndex((id) => {
-        sum += weight(id)
-        return sum >= topP * total
+        sum += cutWeight(id)
+        return sum >= topP * cutTotal
       })
-      if (end >= 0) {
-        candidates = candidates.slice(0, end + 1)
-        total = sum
-      }
+      if (end >= 0) candidates = candidates.slice(0, end + 1)
     }
+    const total = sumOf(candidates, weight)
     let left = this.random.unit() * total
     for (const id of candidates) {
       left -= weight(id)

@@ -156,6 +156,7 @@ export const reference: EngineAdapter = {
     scoring: { prompt_logprobs: 0 },
     prefixCache: true,
     seeds: true,
+    biasBeforePenalties: true,
     loadedTensors: { values: "/get_weights_by_name", checksum: "/weights_checker", type: "auto", mostValues: Number.MAX_SAFE_INTEGER }
   }),
   measured: ({ log, metrics }): Measured => {

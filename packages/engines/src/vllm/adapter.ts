@@ -107,6 +107,7 @@ export const vllm: EngineAdapter = {
     scoring: { prompt_logprobs: 0 },
     prefixCache: engine_flags?.enable_prefix_caching !== false,
     seeds: true,
+    biasBeforePenalties: true,
     // Templates that accept parts get each text as a part (`parse_chat_message_content`).
     ...(simulated ? {} : { ownPrompts: vllmOwnPrompts, templated: { between: "\n", tool: {}, asParts: true } })
   }),

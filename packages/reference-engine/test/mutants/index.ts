@@ -2,6 +2,7 @@ import type { Fault } from "../../src/Seams.ts"
 import { adapterMutants } from "./adapter.ts"
 import { bodyMutants } from "./body.ts"
 import { cacheMutants } from "./cache.ts"
+import { drawingMutants } from "./drawing.ts"
 import { forwardMutants } from "./forward.ts"
 import { knownPromptMutants } from "./knownPrompts.ts"
 import { lifeMutants } from "./life.ts"
@@ -22,6 +23,7 @@ export const mutants: ReadonlyMap<string, Mutant> = new Map(
     ...loadedMutants,
     ...cacheMutants,
     ...samplingMutants,
+    ...drawingMutants,
     ...promptMutants,
     ...bodyMutants,
     ...streamMutants,

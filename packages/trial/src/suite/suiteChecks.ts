@@ -33,6 +33,7 @@ import { referenceAgrees } from "./referenceAgrees.ts"
 import { reportedLogprobs } from "./reportedLogprobs.ts"
 import { responsesLogprobs } from "./responsesLogprobs.ts"
 import { responsesPath } from "./responsesPath.ts"
+import { samplingDistribution } from "./samplingDistribution.ts"
 import { samplingObeyed } from "./samplingObeyed.ts"
 import { stopStrings } from "./stopStrings.ts"
 import { streamEqualsWhole } from "./streamEqualsWhole.ts"
@@ -129,6 +130,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   decodeMatchesPrefill,
   longAnswer,
   samplingObeyed,
+  samplingDistribution(),
   repeats((result) => {
     state.repeats = result
   }),

@@ -28,6 +28,10 @@ export interface Extent {
   readonly largeBatch: number
   readonly batchTokens: number
   readonly streamedPrompts: number
+  /** Number of drawn tokens for each setting on each way. */
+  readonly draws: number
+  /** Number of tokens of the text after which they are drawn. */
+  readonly drawnAfter: number
   readonly seeds: number
   readonly pressureRequests: number
   readonly needleTokens: number
@@ -53,6 +57,8 @@ const regular: Extent = {
   largeBatch: mostTrialRequests,
   batchTokens: 24,
   streamedPrompts: 6,
+  draws: 240,
+  drawnAfter: 65,
   seeds: 16,
   pressureRequests: mostTrialRequests,
   needleTokens: 1_000,
@@ -78,6 +84,8 @@ const tiny: Extent = {
   largeBatch: 12,
   batchTokens: 12,
   streamedPrompts: 3,
+  draws: 24,
+  drawnAfter: 33,
   seeds: 6,
   pressureRequests: 16,
   needleTokens: 192,
@@ -200,6 +208,14 @@ export const thresholds = {
   pressureShare: 0.6,
   pressure: 1.3,
   pressureJudged: 4,
+  /**
+   * How often all counts of drawn tokens together may alarm although the engine is right. Each count gets an equal part.
+   */
+  drawAlarm: 0.001,
+  /** How many nats the logit of a share may be off: 16-bit logits are up to an eighth apart. */
+  drawTolerance: 0.1,
+  /** How many times as many draws the temperature gets, on all ways together: its faults are the smallest. */
+  temperatureDraws: 8,
   /** Minimum number of different answers to requests with different seeds. */
   differentSeeds: 3,
   /** The largest preference for one of two tokens that is tried, and the precision of the search. */

@@ -1,0 +1,48 @@
+import type { SamplingSettings } from "../../src/Sampler.ts"
+import { on, streamedOn, without } from "./body.ts"
+import type { Mutants } from "./Mutant.ts"
+
+const sampling = (change: (settings: SamplingSettings) => Partial<SamplingSettings>) => () => ({
+  sampling: (settings: SamplingSettings) => ({ ...settings, ...change(settings) })
+})
+const doubled = (value: unknown) => (typeof value === "number" ? value * 2 : value)
+
+/** Faults that change how often tokens are drawn, and leave the likeliest one as it is. */
+export const drawingMutants: Mutants = {
+  temperature_90: { spoils: "the temperature is applied as 0.9 of itself", seams: sampling(({ temperature }) => ({ temperature: temperature * 0.9 })) },
+  temperature_twice: { spoils: "the temperature is applied twice", seams: sampling(({ temperature }) => ({ temperature: temperature * temperature })) },
+  temperature_after_cuts: {
+    spoils: "the temperature is applied after top_p, top_k and min_p have removed tokens",
+    seams: sampling(({ temperature }) => (temperature === 0 ? {} : { cutTemperature: 1 }))
+  },
+  top_p_110: { spoils: "top_p is applied as 1.1 of itself", seams: sampling(({ topP }) => ({ topP: Math.min(1, topP * 1.1) })) },
+  top_p_90: { spoils: "top_p is applied as 0.9 of itself", seams: sampling(({ topP }) => ({ topP: topP === 1 ? 1 : topP * 0.9 })) },
+  top_k_half: { spoils: "top_k is applied as half of itself", seams: sampling(({ topK }) => ({ topK: Math.ceil(topK / 2) })) },
+  min_p_half: { spoils: "min_p is applied as half of itself", seams: sampling(({ minP }) => ({ minP: minP === 1 ? 1 : minP / 2 })) },
+  repetition_penalty_half: {
+    spoils: "repetition_penalty is applied at half its strength",
+    seams: sampling(({ repetitionPenalty }) => ({ repetitionPenalty: 1 + (repetitionPenalty - 1) / 2 }))
+  },
+  presence_penalty_half: {
+    spoils: "presence_penalty is applied at half its strength",
+    seams: sampling(({ presencePenalty }) => ({ presencePenalty: presencePenalty / 2 }))
+  },
+  frequency_penalty_half: {
+    spoils: "frequency_penalty is applied at half its strength",
+    seams: sampling(({ frequencyPenalty }) => ({ frequencyPenalty: frequencyPenalty / 2 }))
+  },
+  logit_bias_half: {
+    spoils: "logit_bias is applied at half its strength",
+    seams: sampling(({ logitBias }) => ({ logitBias: new Map([...logitBias].map(([id, bias]) => [id, bias / 2])) }))
+  },
+  chat_temperature_doubled_streamed: {
+    spoils: "the temperature of streamed messages is doubled",
+    seams: streamedOn("/v1/chat/completions", (fields) => ({ ...fields, temperature: doubled(fields.temperature) }))
+  },
+  texts_penalties_ignored: {
+    spoils: "the penalties of texts above temperature 0 are not obeyed",
+    seams: on("/v1/completions", (fields) =>
+      fields.temperature === 0 ? fields : without("presence_penalty", "frequency_penalty", "repetition_penalty")(fields)
+    )
+  }
+}
