@@ -117,6 +117,16 @@ describe("the check suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
+  it.live("finds faults of the prefix cache with blocks of any length", () =>
+    Effect.gen(function* () {
+      for (const mutant of [undefined, "cached_but_for_last", "cached_first_token_wrong"]) {
+        const served = yield* serveSample({ blockSize: 96, ...(mutant === undefined ? {} : { mutant }) })
+        const { report } = yield* trySample(served, { rows: (name) => name === "cache_hit_equal" })
+        assert.strictEqual(report.passed, mutant === undefined, JSON.stringify(report.checks))
+      }
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
+
   it.live("finds answers that continue after their caller left, even if all of them end at the same time", () =>
     Effect.gen(function* () {
       const change = (subject: SuiteSubject) => ({ ...subject, maxContext: 128 })

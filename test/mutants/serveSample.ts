@@ -25,10 +25,12 @@ interface Serving {
   readonly cardBytes?: number
   /** Default: the longest that the files name. */
   readonly maxContext?: number
+  /** Tokens in a block of the KV cache. Default: that of the engine. */
+  readonly blockSize?: number
 }
 
 /** Runs a reference engine with the given files and fault in this process until the scope closes. */
-export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFiles("tiny-chat"), maxContext, mutant }: Serving) =>
+export const serveSample = ({ adapter, blockSize, cardBytes = usualCard, files = trainedFiles("tiny-chat"), maxContext, mutant }: Serving) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const directory = mkdtempSync(join(tmpdir(), "seatrial-mutant-"))
@@ -41,6 +43,7 @@ export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFil
         "--served-model-name=m",
         `--gpu-memory-bytes=${cardBytes}`,
         "--enable-prompt-tokens-details",
+        ...(blockSize === undefined ? [] : [`--block-size=${blockSize}`]),
         ...(maxContext === undefined ? [] : [`--max-model-len=${maxContext}`]),
         ...(adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapted}`])
       ]

@@ -23,6 +23,8 @@ export interface TrialOffers {
   readonly scoring: Readonly<Record<string, unknown>>
   /** Whether the engine, with its start flags, reuses computed prefixes and reports them in the usage. */
   readonly prefixCache: boolean
+  /** Number of tokens in a block of the prefix cache, if the metrics do not report it. */
+  readonly cacheBlock?: number
   /** Paths without cache salts, on which nothing isolates the cached prefixes of organizations; absent: none. */
   readonly unsalted?: ReadonlyArray<string>
   /** Whether the same seed gives the same answer, with the engine's start flags. */

@@ -89,6 +89,7 @@ export const sglang: EngineAdapter = {
     // `prompt_logprobs`.
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
     prefixCache: engine_flags?.disable_radix_cache !== true,
+    ...(simulated ? {} : { cacheBlock: typeof engine_flags?.page_size === "number" ? engine_flags.page_size : 1 }),
     unsalted: [...sglangWire.unsaltedPaths],
     // The sampler uses seeds only in deterministic mode.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,

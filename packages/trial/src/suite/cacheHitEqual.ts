@@ -30,6 +30,21 @@ const readCacheConfig = (metrics: string, config: TrialMetrics["cacheConfig"]) =
   return { isOff: new RegExp(`${labels}${config.prefixCacheOff}`, "m").test(metrics), block: Number(block) }
 }
 
+/** Tokens that follow the longest prompt: another end, and an answer. */
+const roomBehind = 24
+
+/**
+ * Lengths of prompts around the end of a cache block: whole blocks, one token more, and one and a half blocks more. Never
+ * less than `least`. If the context has no room for two blocks, one block and a token; empty if it has no room for that.
+ */
+export const cachedLengths = (block: number, least: number, maxContext: number): ReadonlyArray<number> => {
+  // The length of blocks may be unknown; then it is most likely this one.
+  const size = block === 0 ? 16 : block
+  const whole = size * Math.max(2, Math.ceil(least / size))
+  const lengths = [whole, whole + 1, whole + Math.max(2, Math.floor(1.5 * size))].filter((length) => length + roomBehind <= maxContext)
+  return lengths.length > 0 ? lengths : [size + 1].filter((length) => length + roomBehind <= maxContext)
+}
+
 /** Makes prompts of a length from the prose of the suite, or of any tokens if the prose is too short or not encoded. */
 const promptSource = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const texts = likelihoodTexts.slice(0, 3).map(({ text }) => text)
@@ -57,7 +72,9 @@ const repeatPrompt = Effect.fnUntraced(function* (subject: SuiteSubject, ids: Re
   const fresh = yield* goOn(subject, ids, fields)
   const again = yield* goOn(subject, ids, fields)
   const hits = again.cached ?? 0
-  if (hits === 0 && ids.length > block) return yield* unexpected(`${ids.length} tokens: none reported as cached the second time`)
+  // Some engines keep the state of a recurrent layer only at the last end of a block, which is the end of whole blocks.
+  const mustHit = block <= 1 || ids.length % block !== 0
+  if (hits === 0 && ids.length > block && mustHit) return yield* unexpected(`${ids.length} tokens: none reported as cached the second time`)
   const shift = firstShift(again, fresh)
   if (shift > thresholds.cachedFirst) return yield* unexpected(`${ids.length} tokens: the first token is ${shift.toFixed(3)} nats off when cached`)
   yield* isIsolated(subject, ids)
@@ -88,16 +105,18 @@ export const cacheHitEqual: TrialCheck = {
   limitSeconds: seconds(30),
   skipped: ({ offers }) => (offers.prefixCache ? null : "no prefix cache"),
   run: Effect.fnUntraced(function* (subject) {
-    const { block, isOff } = readCacheConfig((yield* subject.client.get("/metrics")).text, subject.metrics.cacheConfig)
-    if (isOff) return yield* new NotApplicable({ reason: "prefix cache off" })
+    const config = readCacheConfig((yield* subject.client.get("/metrics")).text, subject.metrics.cacheConfig)
+    if (config.isOff) return yield* new NotApplicable({ reason: "prefix cache off" })
+    const block = config.block > 0 ? config.block : (subject.offers.cacheBlock ?? 0)
     const promptOfLength = yield* promptSource(subject)
-    const lengths = extentOf(subject.parameters).cachedLengths.filter((length) => length + 24 <= subject.maxContext)
+    const lengths = cachedLengths(block, extentOf(subject.parameters).leastCached, subject.maxContext)
+    if (lengths.length === 0) return yield* new NotApplicable({ reason: `blocks of ${block} tokens` })
     const repeated = yield* Effect.forEach(lengths, (length, index) => repeatPrompt(subject, promptOfLength(length, index * 7), block))
     const changed = repeated.filter(({ isChanged }) => isChanged).length
     const most = subject.batchInvariant ? 0 : thresholds.cachedOthers
     if (changed > most) return yield* unexpected(`${changed} of ${lengths.length} answers change when cached`)
     yield* anotherEnd(subject, promptOfLength(lengths[0] ?? 64, 0))
     const hits = repeated.reduce((sum, each) => sum + each.hits, 0)
-    return `${lengths.length + 2} prompts, ${hits} tokens from the cache`
+    return `${lengths.length + 2} prompts from ${lengths[0]} tokens on, ${hits} tokens from the cache`
   })
 }

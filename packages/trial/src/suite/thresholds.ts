@@ -22,7 +22,8 @@ export interface Extent {
   readonly longestDecoded: number
   /** Tokens of the two answers whose later tokens are compared by window. */
   readonly longAnswer: number
-  readonly cachedLengths: ReadonlyArray<number>
+  /** Minimum number of tokens of a prompt that is cached. */
+  readonly leastCached: number
   readonly batch: number
   /** Maximum number of requests in the largest batch, and the tokens of each answer. */
   readonly largeBatch: number
@@ -52,7 +53,7 @@ const regular: Extent = {
   farTexts: 8,
   longestDecoded: 128,
   longAnswer: 512,
-  cachedLengths: [512, 513, 600],
+  leastCached: 512,
   batch: 32,
   largeBatch: mostTrialRequests,
   batchTokens: 24,
@@ -79,7 +80,7 @@ const tiny: Extent = {
   farTexts: 4,
   longestDecoded: 24,
   longAnswer: 128,
-  cachedLengths: [64, 65],
+  leastCached: 64,
   batch: 6,
   largeBatch: 12,
   batchTokens: 12,
