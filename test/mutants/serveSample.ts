@@ -25,7 +25,7 @@ interface Serving {
   readonly cardBytes?: number
   /** Default: the longest that the files name. */
   readonly maxContext?: number
-  /** Tokens in a block of the KV cache. Default: that of the engine. */
+  /** Tokens in a block of the KV cache, if other than the default. */
   readonly blockSize?: number
 }
 

@@ -34,14 +34,14 @@ const readCacheConfig = (metrics: string, config: TrialMetrics["cacheConfig"]) =
 const roomBehind = 24
 
 /**
- * Lengths of prompts around the end of a cache block: whole blocks, one token more, and one and a half blocks more. Never
+ * Lengths of prompts around the end of a cache block: a multiple of it, one token more, and one and a half blocks more. Never
  * less than `least`. If the context has no room for two blocks, one block and a token; empty if it has no room for that.
  */
 export const cachedLengths = (block: number, least: number, maxContext: number): ReadonlyArray<number> => {
   // The length of blocks may be unknown; then it is most likely this one.
   const size = block === 0 ? 16 : block
-  const whole = size * Math.max(2, Math.ceil(least / size))
-  const lengths = [whole, whole + 1, whole + Math.max(2, Math.floor(1.5 * size))].filter((length) => length + roomBehind <= maxContext)
+  const multiple = size * Math.max(2, Math.ceil(least / size))
+  const lengths = [multiple, multiple + 1, multiple + Math.max(2, Math.floor(1.5 * size))].filter((length) => length + roomBehind <= maxContext)
   return lengths.length > 0 ? lengths : [size + 1].filter((length) => length + roomBehind <= maxContext)
 }
 
@@ -72,7 +72,8 @@ const repeatPrompt = Effect.fnUntraced(function* (subject: SuiteSubject, ids: Re
   const fresh = yield* goOn(subject, ids, fields)
   const again = yield* goOn(subject, ids, fields)
   const hits = again.cached ?? 0
-  // Some engines keep the state of a recurrent layer only at the last end of a block, which is the end of whole blocks.
+  // For recurrent layers an engine may keep only the state at the last end of a block. If the prompt ends there too, that
+  // state is of no use, because the last token is always computed.
   const mustHit = block <= 1 || ids.length % block !== 0
   if (hits === 0 && ids.length > block && mustHit) return yield* unexpected(`${ids.length} tokens: none reported as cached the second time`)
   const shift = firstShift(again, fresh)

@@ -195,7 +195,7 @@ export const thresholds = {
   cachedOthers: 1,
   /** Minimum share of answers that are the same in a batch as alone. */
   batchSame: 0.9,
-  /** Maximum share of answers in a batch that are more like those of other seeds. */
+  /** Maximum share of answers in a batch that are more like answers to other seeds. */
   foreignSeeds: 0.25,
   /** Milliseconds in which an engine that answers one request after the other must finish the largest batch. */
   largeBatchMillis: 15_000,
