@@ -182,6 +182,41 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
+  it.effect("an upgrade has the Job that binds the claim for weights until the claim is bound, also after an install that failed before it", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const template = ["template", "seatrial", chart, "--namespace", namespace, "--show-only", "templates/weights-check.yaml", "--is-upgrade"]
+      const job = (...args: ReadonlyArray<string>) =>
+        plane.command("helm", [...template, ...args]).pipe(
+          Effect.map((rendered) => objectsOf(rendered).map(({ metadata }) => metadata.name)),
+          // Helm fails if the template is empty.
+          Effect.catchTag("ControlPlaneError", ({ message }) => Effect.succeed([message.includes("could not find template") ? "none" : message]))
+        )
+      const withCluster = job("--dry-run=server")
+      assert.deepStrictEqual(yield* job(), ["none"])
+      assert.deepStrictEqual(yield* withCluster, ["seatrial-weights-check-1"])
+      const claimRef = { name: "seatrial-weights", namespace }
+      const common = { accessModes: ["ReadWriteMany"], storageClassName: "" }
+      const volume = { ...common, capacity: { storage: "1Ti" }, hostPath: { path: "/nowhere" }, persistentVolumeReclaimPolicy: "Retain", claimRef }
+      const owner = { "meta.helm.sh/release-name": "seatrial", "meta.helm.sh/release-namespace": namespace }
+      const claim = {
+        apiVersion: "v1",
+        kind: "PersistentVolumeClaim",
+        metadata: { ...claimRef, labels: { "app.kubernetes.io/managed-by": "Helm" }, annotations: owner },
+        spec: { ...common, resources: { requests: { storage: "1Ti" } } }
+      }
+      const apply = (object: object) => plane.command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify(object) })
+      yield* apply(claim)
+      assert.deepStrictEqual(yield* withCluster, ["seatrial-weights-check-1"])
+      yield* apply({ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: "weights" }, spec: volume })
+      const target = [`--namespace=${namespace}`, "persistentvolumeclaim/seatrial-weights"]
+      yield* plane.command("kubectl", ["wait", "--for=jsonpath={.status.phase}=Bound", ...target, "--timeout=120s"])
+      const bound = yield* withCluster
+      yield* plane.command("kubectl", ["delete", ...target, "persistentvolume/weights", "--wait=false"])
+      assert.deepStrictEqual(bound, ["none"])
+    })
+  )
+
   it.effect("the operator's permissions are those of k8s/rbac.yaml", () =>
     Effect.gen(function* () {
       const plane = yield* Plane

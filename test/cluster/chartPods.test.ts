@@ -95,6 +95,21 @@ describe("with values for its pods the chart", () => {
     })
   })
 
+  it("has no Job of the migration with the embedded Postgres, which it would have to reach before the release's own objects: the programs migrate", () => {
+    for (const [embedded, migrates] of [
+      [true, "true"],
+      [false, "false"]
+    ] as const) {
+      const { kinds, read } = render({ postgres: { embedded: { enabled: embedded } } }, { args: ["--is-upgrade"] })
+      const of = (name: string) => kinds.includes(name)
+      assert.deepStrictEqual([of("Job/seatrial-migrate"), of("NetworkPolicy/seatrial-migrate")], [!embedded, !embedded])
+      for (const program of ["server", "gateway", "operator"]) {
+        const env = read(`Deployment/seatrial-${program}`, "spec", "template", "spec", "containers", "0", "env")
+        assert.include(JSON.stringify(env), JSON.stringify({ name: "DATABASE_MIGRATE", value: migrates }))
+      }
+    }
+  })
+
   it("gives every pod that opens Postgres the certificate of its authority, with the values of the README", async () => {
     const readme = await readFile(join(import.meta.dirname, "../../charts/seatrial/README.md"), "utf8")
     const example = /```yaml\n(server: &[\s\S]*?)```/u.exec(readme)?.[1] ?? ""

@@ -21,7 +21,6 @@ it.live(
       yield* cluster.organization("acme", "ada@acme.test")
       const { api } = yield* cluster.caller("acme", "ada@acme.test")
       assert.isEmpty((yield* api.read("/v1/models", Models)).data)
-      // The Job before an upgrade reaches it too.
       yield* helm("upgrade", "seatrial", chart, "--reset-then-reuse-values", "--set", "database.poolSize=7", ...patient)
       yield* kubectl("delete", "pod", "seatrial-postgres-0")
       yield* kubectl("rollout", "status", "statefulset/seatrial-postgres", "--timeout=300s")

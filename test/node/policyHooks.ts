@@ -1,15 +1,16 @@
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { parseAllDocuments } from "yaml"
-import type { NodeClusterShape } from "./NodeCluster.ts"
+import { chart, type NodeClusterShape } from "./NodeCluster.ts"
 
-const isPolicy = (object: unknown) => typeof object === "object" && object !== null && "kind" in object && object.kind === "NetworkPolicy"
+const rendering = ["--show-only", "templates/networkpolicy.yaml", "--set", "postgres.embedded.enabled=false"]
+const Hook = Schema.Struct({ metadata: Schema.Struct({ annotations: Schema.Struct({ "helm.sh/hook": Schema.String }) }) })
 
-/** Applies the network policies that exist only while a hook of the release runs, until the scope closes. */
+/** Applies the network policy that exists only while the migration Job runs, until the scope closes. A release with the embedded Postgres has none. */
 export const policyHooks = ({ apply, helm, kubectl }: NodeClusterShape) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
-      const documents = parseAllDocuments(yield* helm("get", "hooks", "seatrial"))
-      const policies = documents.map((document): unknown => document.toJS()).filter(isPolicy)
+      const documents = parseAllDocuments(yield* helm("template", "seatrial", chart, ...rendering))
+      const policies = documents.map((document): unknown => document.toJS()).filter(Schema.is(Hook))
       if (policies.length === 0) return yield* Effect.die(new Error("No hook of the release has a network policy."))
       yield* apply(...policies)
     }),

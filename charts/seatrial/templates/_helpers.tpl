@@ -119,7 +119,7 @@ capabilities:
 - name: DATABASE_ROLE
   value: seatrial_{{ $program }}
 {{- end }}
-{{- /* An embedded Postgres has no Job before the first install: the first program fills it. */}}
+{{- /* There is no Job for the embedded Postgres. */}}
 - name: DATABASE_MIGRATE
   value: {{ or .Values.postgres.embedded.enabled (not .Values.migrations.enabled) | quote }}
 {{- end }}
