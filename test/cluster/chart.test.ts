@@ -182,6 +182,23 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
+  it.effect("a second release in a namespace is refused: two operators would share one lease", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const operator = ["deployment", "first-operator", "--namespace=team-a"]
+      yield* plane.command("kubectl", ["create", ...operator, "--image=none", "--replicas=0"])
+      const labels = ["name=seatrial", "component=operator", "instance=first"].map((label) => `app.kubernetes.io/${label}`)
+      yield* plane.command("kubectl", ["label", "--overwrite", ...operator, ...labels])
+      const install = (release: string, ...where: ReadonlyArray<string>) =>
+        plane.command("helm", ["template", release, chart, "--dry-run=server", "--set", "fullnameOverride=seatrial", ...where])
+      const second = yield* Effect.flip(install("second", "--namespace=team-a"))
+      yield* install("first", "--namespace=team-a")
+      yield* install("second", "--namespace=team-b")
+      yield* plane.command("kubectl", ["delete", ...operator])
+      assert.match(second.message, /The namespace team-a has the release first: their operators would share one lease/u)
+    })
+  )
+
   it.effect("an upgrade has the Job that binds the claim for weights until the claim is bound, also after an install that failed before it", () =>
     Effect.gen(function* () {
       const plane = yield* Plane

@@ -12,8 +12,7 @@ const everything = { kueue: { enabled: true }, organizations: { namespaces: { "t
 const accounts = [
   { serviceAccount: {}, runsAs: "seatrial-operator" },
   { serviceAccount: { name: "models" }, runsAs: "models" },
-  { serviceAccount: { create: false, name: "yours" }, runsAs: "yours" },
-  { serviceAccount: { create: false }, runsAs: "default" }
+  { serviceAccount: { create: false, name: "yours" }, runsAs: "yours" }
 ]
 
 describe("the operator's account", () => {

@@ -149,10 +149,13 @@ describe("with values for its pods the chart", () => {
       const spec = ["Deployment/seatrial-gateway", "spec", "template", "spec"] as const
       return { volumes: decodeVolumes(read(...spec, "volumes")), security: read(...spec, "securityContext") }
     }
-    const own = gatewayPod({ gateway: { spool: { volume: { persistentVolumeClaim: { claimName: "spool" } } } } })
+    const spool = { volume: { persistentVolumeClaim: { claimName: "spool" } } }
+    const own = gatewayPod({ gateway: { replicas: 1, strategy: { type: "Recreate" }, spool } })
     assert.deepInclude(own.volumes, { name: "spool", persistentVolumeClaim: { claimName: "spool" } })
     assert.deepInclude(own.security, { runAsUser: 2000, fsGroup: 2000, fsGroupChangePolicy: "OnRootMismatch" })
+    // A volume that is too small would end the gateway while Postgres is down.
     assert.deepInclude(gatewayPod({}).volumes, { name: "spool", emptyDir: { sizeLimit: "512Mi" } })
+    assert.deepInclude(gatewayPod({ gateway: { spool: { maxBytes: 2 ** 30 } } }).volumes, { name: "spool", emptyDir: { sizeLimit: "2048Mi" } })
   })
 
   it("writes no number of replicas for an autoscaled gateway, and a budget from its minimum", () => {

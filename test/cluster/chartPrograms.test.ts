@@ -99,7 +99,7 @@ describe("seatrial images", () => {
       {
         image: "registry.example/seatrial:1.2.3",
         digest: null,
-        used_by: ["CronJob/seatrial-clean-weights", ...deployments, "Job/seatrial-migrate", "Job/seatrial-weights-check", "Pod/seatrial-test"]
+        used_by: ["CronJob/seatrial-clean-weights", ...deployments, "Job/seatrial-weights-check", "Pod/seatrial-test"]
       }
     ])
   })

@@ -164,6 +164,12 @@ capabilities:
   "OPERATOR_ORGANIZATION" "it comes from organizations.own"
   "OPERATOR_ORGANIZATIONS" "it comes from organizations.namespaces"
   "OPERATOR_PULL_SECRETS" "it comes from image.pullSecrets"
+  "GATEWAY_GRACE_SECONDS" "it comes from gateway.graceSeconds, which also sets the time that a pod has to end"
+  "GATEWAY_SPOOL" "it comes from gateway.spool"
+  "GATEWAY_SPOOL_BYTES" "it comes from gateway.spool.maxBytes, which also sets the size of the volume"
+  "HF_ENDPOINT" "it comes from hub.endpoint, whose port the network policies open"
+  "OPERATOR_COUNT_ALL_PODS" "it comes from operator.countAllPods, which also gives the right to list them"
+  "OPERATOR_WEIGHTS_CLAIM" "it comes from weights.claimName, which also names the claim"
   "OPERATOR_NAMESPACE" "it is the release's own namespace"
   "POD_IP" "it is the pod's own address" -}}
 {{- $extra := (index . 1).extraEnv -}}
@@ -351,4 +357,12 @@ spec:
       port: {{ $service.port }}
       targetPort: http
       protocol: TCP
+{{- end }}
+
+{{/* The bytes of a quantity of memory, such as 2Gi; called with the quantity. */}}
+{{- define "seatrial.bytes" -}}
+{{- $quantity := kindIs "string" . | ternary . (printf "%.0f" (float64 .)) -}}
+{{- $number := regexFind "^[0-9.]+" $quantity -}}
+{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 -}}
+{{- mulf (float64 $number) (get $units (trimPrefix $number $quantity)) | printf "%.0f" -}}
 {{- end }}
