@@ -7,7 +7,19 @@ import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
 import { control, HostClassResource } from "@seatrial/operator"
-import { ApiKeys, AppliedResources, Database, Decisions, GpuHolds, HostClasses, HubConnections, ModelAdmin, Organizations, Runs } from "@seatrial/store"
+import {
+  ApiKeys,
+  AppliedResources,
+  Database,
+  Decisions,
+  GpuHolds,
+  HostClasses,
+  HubConnections,
+  ModelAdmin,
+  Organizations,
+  Runs,
+  Sentinels
+} from "@seatrial/store"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
@@ -36,10 +48,14 @@ const database = Effect.fnUntraced(function* (prefix: string) {
   return `${inject("postgres")}/${name}`
 })
 
-const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql, Decisions.layerSql).pipe(
-  Layer.provideMerge(HubConnections.layerSql),
-  Layer.provideMerge([Database.layerOperator, Ids.layer])
-)
+const layerStore = Layer.mergeAll(
+  Runs.layerSql,
+  AppliedResources.layerSql,
+  HostClasses.layerSql,
+  GpuHolds.layerSql,
+  Decisions.layerSql,
+  Sentinels.layerSql
+).pipe(Layer.provideMerge(HubConnections.layerSql), Layer.provideMerge([Database.layerOperator, Ids.layer]))
 
 const Table = Schema.Struct({ name: Schema.String })
 /** The prompt of callers, and the answer of engines. */
@@ -133,6 +149,9 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     keepFinishedDays: 30,
     keepDecisionDays: 14,
     unpaidGraceSeconds: 3_600,
+    sentinelSeconds: 60,
+    sentinelShare: 0.005,
+    sentinelAlpha: 1e-6,
     caConfigMap: null,
     downloadEnvironment: [],
     weightsClaim: "seatrial-weights",

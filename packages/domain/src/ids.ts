@@ -25,6 +25,8 @@ export const AuditEventId = id("aud").pipe(Schema.brand("AuditEventId"))
 export type AuditEventId = typeof AuditEventId.Type
 export const InvitationId = id("inv").pipe(Schema.brand("InvitationId"))
 export type InvitationId = typeof InvitationId.Type
+export const SuspicionId = id("sus").pipe(Schema.brand("SuspicionId"))
+export type SuspicionId = typeof SuspicionId.Type
 
 const prefixes = new Map<unknown, string>([
   [OrgId, "org"],
@@ -35,7 +37,8 @@ const prefixes = new Map<unknown, string>([
   [DeploymentId, "dep"],
   [RequestId, "req"],
   [AuditEventId, "aud"],
-  [InvitationId, "inv"]
+  [InvitationId, "inv"],
+  [SuspicionId, "sus"]
 ])
 
 const fiveBytes = (a: number, b: number, c: number, d: number, e: number): string =>

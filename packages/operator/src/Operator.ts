@@ -1,6 +1,6 @@
 import { hostname } from "node:os"
 import { LeaseElection } from "@seatrial/kube"
-import { Decisions, OperatorTerm, OperatorTerms } from "@seatrial/store"
+import { Decisions, OperatorTerm, OperatorTerms, Sentinels } from "@seatrial/store"
 import { Cause, Duration, Effect, Layer, Option, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "./controller.ts"
@@ -51,7 +51,9 @@ const operate = Effect.fnUntraced(function* (start: (settings: OperatorSettings)
 })
 
 const layerWith = (start: (settings: OperatorSettings) => StartWork) =>
-  Layer.effectDiscard(Effect.forkScoped(operate(start))).pipe(Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql, Decisions.layerSql]))
+  Layer.effectDiscard(Effect.forkScoped(operate(start))).pipe(
+    Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql, Decisions.layerSql, Sentinels.layerSql])
+  )
 
 /** The operator. When the layer's scope closes, it ends its work and releases its lease. */
 const layer = layerWith(startWork)

@@ -45,6 +45,17 @@ export const operatorSettings = [
     description: "What happens if a capability fails its check: withdraw (the model is served without it) or fail (the run fails)",
     default: "withdraw"
   },
+  {
+    name: "OPERATOR_SENTINEL_SECONDS",
+    description: "Seconds between two probes of a serving engine, which compare it with its trial; at least 10. 0: serving engines get no probes",
+    default: 60
+  },
+  { name: "OPERATOR_SENTINEL_SHARE", description: "Largest share of an engine's time that computes probes", default: 0.005 },
+  {
+    name: "OPERATOR_SENTINEL_ALPHA",
+    description: "Largest probability with which a healthy engine may be replaced within a year because of its probes",
+    default: 0.000001
+  },
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job; it must contain the seatrial command", default: "ghcr.io/seatrial/seatrial:0.1.0" },
   {
     name: "OPERATOR_PULL_SECRETS",
@@ -127,6 +138,18 @@ export const OperatorSettings = Config.all({
   keepDecisionDays: count("OPERATOR_KEEP_DECISION_DAYS", 14).pipe(Config.map((days) => Math.max(0, days))),
   unpaidGraceSeconds: count("OPERATOR_UNPAID_GRACE_SECONDS", 3_600).pipe(Config.map((seconds) => Math.max(0, seconds))),
   failedCapability: Config.Literals(["withdraw", "fail"], "OPERATOR_FAILED_CAPABILITY").pipe(Config.withDefault("withdraw" as const)),
+  sentinelSeconds: Config.Finite("OPERATOR_SENTINEL_SECONDS").pipe(
+    Config.withDefault(60),
+    Config.map((seconds) => (seconds <= 0 ? 0 : Math.max(10, seconds)))
+  ),
+  sentinelShare: Config.Finite("OPERATOR_SENTINEL_SHARE").pipe(
+    Config.withDefault(0.005),
+    Config.map((share) => Math.min(0.5, Math.max(0.0001, share)))
+  ),
+  sentinelAlpha: Config.Finite("OPERATOR_SENTINEL_ALPHA").pipe(
+    Config.withDefault(1e-6),
+    Config.map((alpha) => Math.min(0.01, Math.max(1e-12, alpha)))
+  ),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
   pullSecrets: Config.String("OPERATOR_PULL_SECRETS").pipe(Config.withDefault(""), Config.map(namesOf)),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),

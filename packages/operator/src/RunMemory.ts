@@ -19,15 +19,17 @@ import { makePhaseCounts } from "./phaseCounts.ts"
 import { EngineMap, RunMap, type RunStore } from "./RunStore.ts"
 import { makeDecisionRecorder, type RecorderOptions } from "./record/DecisionRecorder.ts"
 import { makeScalingGauges } from "./scalingGauges.ts"
+import type { SentinelKeeper } from "./sentinel/SentinelKeeper.ts"
 import { makeWatchdog, type WatchdogOptions } from "./Watchdog.ts"
 import { makeBackground } from "./work/Background.ts"
 
 interface RunMemoryOptions extends WatchdogOptions {
   readonly ledger: GpuLedger
   readonly recording: RecorderOptions
+  readonly sentinels: SentinelKeeper
 }
 
-const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, recording }: RunMemoryOptions) {
+const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, recording, sentinels }: RunMemoryOptions) {
   return {
     /** The runs that wait for GPUs, and those that were granted some. */
     pool: makePool(ledger),
@@ -36,6 +38,8 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     references: makeRunIndex(),
     /** The background work of each run, and how it ended last. */
     background: yield* makeBackground(enqueue),
+    /** The probes of serving engines. */
+    sentinels,
     /** When each next pass is due. */
     watchdog: yield* makeWatchdog({ enqueue, isScheduled }),
     /** The last record of what was observed and decided. */

@@ -1,20 +1,22 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import { WorkQueue } from "@seatrial/kube"
-import { Decisions, HostClasses, Runs } from "@seatrial/store"
+import { type AlarmedEngine, Decisions, HostClasses, Runs, Sentinels } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
 import { makeEngineOwner } from "./apply/engineOwner.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
 import { followLoads } from "./followLoads.ts"
+import { keepAlarm } from "./gather/BootVerdicts.ts"
 import { type Cluster, watchCluster } from "./gather/Cluster.ts"
 import { trackUptime } from "./gather/LeaderUptime.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { Reconciler } from "./pass/Reconciler.ts"
-import { makeRunMemory } from "./RunMemory.ts"
+import { makeRunMemory, type RunMemory } from "./RunMemory.ts"
 import { reconcile } from "./reconcile.ts"
 import { readBuild } from "./record/readBuild.ts"
 import { classVerdict, openClasses } from "./resources/classVerdict.ts"
+import { makeSentinelKeeper } from "./sentinel/SentinelKeeper.ts"
 import { enqueueLive, followCluster } from "./triggers.ts"
 import type { StartWork } from "./work/startWork.ts"
 
@@ -61,7 +63,14 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const holds = yield* keepHolds(cluster)
   const enqueueRun = (id: DeploymentId): Effect.Effect<void> => queue.add(id)
   const recording = { decisions: yield* Decisions, build: readBuild(), keepDays: settings.keepDecisionDays }
-  const memory = yield* makeRunMemory({ enqueue: enqueueRun, isScheduled: (id) => queue.isScheduled(id), ledger: cluster.ledger, recording })
+  const onAlarm = (id: DeploymentId, engine: AlarmedEngine) => {
+    keepAlarm(memory.bootVerdicts, engine)
+    return enqueueRun(id)
+  }
+  const sentinels = yield* makeSentinelKeeper({ seconds: settings.sentinelSeconds, share: settings.sentinelShare, alpha: settings.sentinelAlpha, onAlarm })
+  const scheduling = { enqueue: enqueueRun, isScheduled: (id: DeploymentId) => queue.isScheduled(id) }
+  const memory: RunMemory = yield* makeRunMemory({ ...scheduling, ledger: cluster.ledger, recording, sentinels })
+  for (const engine of yield* (yield* Sentinels).alarmed) keepAlarm(memory.bootVerdicts, engine)
   const reconciler: Reconciler = {
     cluster,
     memory,

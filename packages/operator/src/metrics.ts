@@ -40,6 +40,17 @@ export const operatorMetrics = {
     unit: "moves",
     meaning: "Models that returned to their earlier revision by themselves, because the new one failed more requests or its engines did not start"
   }),
+  sentinelProbes: counter("seatrial_operator_sentinel_probes_total", {
+    labels: ["outcome"],
+    unit: "probes",
+    meaning:
+      "Probes of serving engines, by outcome: agreed or differed (from the trial), busy (the engine had other work), late (aborted), failed (no answer) or incomparable"
+  }),
+  sentinelAlarms: counter("seatrial_operator_sentinel_alarms_total", {
+    labels: [],
+    unit: "engines",
+    meaning: "Serving engines whose probes differ from the trial so much that the engine counts as faulty"
+  }),
   backgroundSeconds: histogram("seatrial_operator_background_seconds", long, {
     labels: ["kind", "outcome"],
     unit: "seconds",

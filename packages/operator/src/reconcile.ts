@@ -11,6 +11,7 @@ import { recordGauges } from "./pass/recordGauges.ts"
 import { requeueRelated } from "./pass/requeueRelated.ts"
 import { decisionDelay, earliest } from "./pass/requeueTime.ts"
 import { showRun } from "./pass/showRun.ts"
+import { probedEngines } from "./sentinel/probedEngines.ts"
 import type { WorkServices } from "./work/startWork.ts"
 
 type Delay = Option.Option<Duration.Duration>
@@ -26,6 +27,7 @@ const step = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Eff
   const releases = applied.refusal === null && decided.decision.actions.some(({ _tag }) => _tag === "Release")
   yield* recordGauges(reconciler, decided, releases || decided.observation.released)
   yield* keepWork(reconciler, decided)
+  yield* reconciler.memory.sentinels.follow(run, probedEngines(decided))
   yield* requeueRelated(reconciler, decided, applied)
   if (applied.isMoved) return { isMoved: true, run: applied.run }
   const delays = yield* showRun(reconciler, decided, applied)

@@ -1,5 +1,5 @@
 import type { Observation } from "../observation/Observation.ts"
-import { bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
+import { answersDiffer, bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
 import { Action, act, by, type Decision, fail, wait } from "./Decision.ts"
 import { onceElsewhere } from "./elsewhere.ts"
 import { engineFirst } from "./engineInTrial.ts"
@@ -17,7 +17,7 @@ const silentNode: Rule = ({ pod }) => (pod.nodeDownSince === null ? null : wait(
 
 /** A published engine may have restarted since, and may answer differently. */
 const otherAnswers: Rule = (observation) => {
-  if (observation.boot?.verdict?.outcome !== "differs") return null
+  if (!answersDiffer(observation)) return null
   const difference = describeDifference(observation)
   const retry = onceElsewhere(observation, "fingerprints_differ", `${difference} Another node is tried.`)
   if (retry !== null) return retry

@@ -27,11 +27,14 @@ export const replaceRestarted = (observation: Observation): Decision | null => {
   return act(message, Action.RecordEvent({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 
+/** Whether the engine gave other answers than the verified ones, at its start or later. */
+export const answersDiffer = ({ boot }: Pick<Observation, "boot">): boolean => boot?.verdict?.outcome === "differs" || boot?.verdict?.outcome === "suspect"
+
 /** Why a ready engine has no traffic, as the reason of a condition. Null if it has traffic or nothing withholds it. */
 export const withheld = ({ boot, pod, run }: Pick<Observation, "boot" | "pod" | "run">): "AnswersDiffer" | "EngineNotReady" | null => {
   if (boot === null || pod === null || !pod.ready || pod.deleting || pod.lost !== null) return null
   if (run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)) return null
-  return boot.verdict === null ? "EngineNotReady" : boot.verdict.outcome === "differs" ? "AnswersDiffer" : null
+  return boot.verdict === null ? "EngineNotReady" : answersDiffer({ boot }) ? "AnswersDiffer" : null
 }
 
 /** Runs the comparison, or waits for its next attempt. Null if it could not run. */

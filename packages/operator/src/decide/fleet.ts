@@ -11,6 +11,7 @@ import { onEngine } from "./onEngine.ts"
 import { hasPod } from "./Rule.ts"
 import { stoppedMove } from "./stoppedMove.ts"
 import { describeEarlier, followed, withinSurge } from "./surge.ts"
+import { isSuspect } from "./suspect.ts"
 import { endpointOf, isUp } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
 
@@ -59,6 +60,17 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
 }
 
+/**
+ * Replaces an engine whose probes differ from the trial if the model serves without it. Of several such engines, the
+ * first one is replaced first.
+ */
+const withoutSuspects = (members: ReadonlyArray<DecidedMember>, now: number): ReadonlyArray<DecidedMember> =>
+  members.map((member) => {
+    const { alone, ordinal } = member
+    const othersServe = members.some((other) => other !== member && servesOn(other) && (!isSuspect(other.alone) || other.ordinal > ordinal))
+    return isSuspect(alone) && alone.pod !== null && othersServe ? { ...member, decision: held(alone, now, true) } : member
+  })
+
 /** An engine above the first that does not exist. `isGranted`: whether there is room for it. */
 const absent = ({ alone }: Member, { growth }: Observation, isGranted: boolean, now: number): Decision => {
   if (isGranted) return withdrawn(alone, by("createPod", act("Seatrial starts another engine.", Action.EnsurePod({}))))
@@ -73,8 +85,9 @@ const decideMembers = (observation: Observation, members: ReadonlyArray<Member>,
     const isAbsent = member.ordinal > 0 && member.alone.pod === null
     return { ...member, decision: isAbsent ? absent(member, observation, room-- > 0, now) : held(member.alone, now) }
   })
-  const leaving = leavers(observation, decided)
-  return decided.map((member) =>
+  const replaced = withoutSuspects(decided, now)
+  const leaving = leavers(observation, replaced)
+  return replaced.map((member) =>
     leaving.has(member.ordinal) ? { ...member, decision: by("scaleDown", draining(member.alone, now, "The engine's GPUs are free.")) } : member
   )
 }

@@ -6,8 +6,11 @@ import { idleAt } from "./idle.ts"
 import { serving } from "./servingEngine.ts"
 import { withdraw } from "./withdraw.ts"
 
-/** One engine of the serving revision: decides when it may idle, and when it hangs. */
-export const held = (observation: Observation, now: number): Decision => {
+/**
+ * One engine of the serving revision: decides when it may idle, and when it hangs. `othersServe`: whether the model
+ * serves without it.
+ */
+export const held = (observation: Observation, now: number, othersServe = false): Decision => {
   const hung = hungAt(observation)
   if (hung !== null && now >= hung) {
     const { actions, message } = replaceHung(observation)
@@ -15,7 +18,7 @@ export const held = (observation: Observation, now: number): Decision => {
   }
   const at = idleAt(observation)
   const times = [hung, at === null ? null : Math.max(at, now + (at > now ? 0 : idleInterval))].flatMap((time) => time ?? [])
-  const decision = serving(observation, now)
+  const decision = serving(observation, now, othersServe)
   const all = [...times, ...(decision.requeueAt === null ? [] : [decision.requeueAt])]
   return { ...decision, requeueAt: all.length === 0 ? null : Math.min(...all) }
 }

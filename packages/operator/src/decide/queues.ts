@@ -1,5 +1,6 @@
 import { maxQueueWakeUps, placeInterval } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
+import { answersDiffer } from "./bootCheck.ts"
 import { Action, act, by, type Decision, enter, wait } from "./Decision.ts"
 import { describeCandidates } from "./heldCandidates.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
@@ -15,9 +16,7 @@ const waitFor = ({ publicReason, reason, rule }: Placement, requeueAt: number | 
 const withoutPod = (observation: Observation, decision: Decision): Decision =>
   observation.pod === null || (observation.pod.deleting && observation.pod.lost === null)
     ? decision
-    : observation.run.engineRun !== observation.run.id &&
-        observation.pod.lost === null &&
-        (observation.boot?.verdict?.outcome !== "differs" || observation.run.endpoints.length > 0)
+    : observation.run.engineRun !== observation.run.id && observation.pod.lost === null && (!answersDiffer(observation) || observation.run.endpoints.length > 0)
       ? by("engineExists", enter("provisioning", "The engine already exists."))
       : by("strayPod", act("Seatrial deletes the evicted engine.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null })))
 

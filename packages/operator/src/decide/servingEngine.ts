@@ -10,6 +10,7 @@ import { Action, act, by, type Decision } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
+import { noteSuspect, replaceSuspect } from "./suspect.ts"
 import { describeTraffic, endpointOf } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
 
@@ -108,12 +109,18 @@ const withoutEngine = (observation: Observation): Decision =>
     ? by("classMissing", act(classGone(observation)))
     : by("createPod", act("Seatrial starts the engine again.", Action.EnsurePod({})))
 
-/** The serving revision. Its engine exists, and is published exactly while it is ready. */
-export const serving = (observation: Observation, now: number): Decision => {
+/**
+ * The serving revision. Its engine exists, and is published exactly while it is ready. `othersServe`: whether the model
+ * serves without it.
+ */
+export const serving = (observation: Observation, now: number, othersServe: boolean): Decision => {
   if (!hasPod(observation)) return withdrawn(observation, withoutEngine(observation))
   const withheld = withheldFrom(observation, now)
   if (withheld !== null) return withdrawn(observation, withheld)
+  const replacement = replaceSuspect(observation, now, othersServe)
+  if (replacement !== null) return by("suspect", replacement)
   // The image of an old revision may not be recorded yet.
   const { message, ...traffic } = describeTraffic(observation, now)
-  return by("serves", { ...act(message, ...publish(observation), ...noteImage(observation)), ...traffic })
+  const { events, remark } = noteSuspect(observation)
+  return by("serves", { ...act(message + remark, ...events, ...publish(observation), ...noteImage(observation)), ...traffic })
 }

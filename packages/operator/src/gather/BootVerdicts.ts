@@ -1,5 +1,5 @@
 import type { HostClass } from "@seatrial/domain"
-import type { Run, RunRevision } from "@seatrial/store"
+import type { AlarmedEngine, Run, RunRevision } from "@seatrial/store"
 import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 
@@ -14,6 +14,16 @@ export type BootVerdicts = Map<string, BootVerdict>
 
 /** Identifies a start of an engine. It changes when the container restarts. */
 const bootOf = ({ restarts, uid }: Pick<ObservedPod, "restarts" | "uid">): string => `${uid} ${restarts}`
+
+/** Remembers that the probes of an engine differ from the verified answers. Its next start counts as another one. */
+export const keepAlarm = (verdicts: BootVerdicts, { alarmedAt, lately, pod, podUid, probes, restarts, since }: AlarmedEngine) =>
+  verdicts.set(pod, {
+    outcome: "suspect",
+    message: `${probes} ${probes === 1 ? "probe" : "probes"} since ${new Date(since).toISOString()}.`,
+    boot: bootOf({ uid: podUid, restarts }),
+    failures: lately,
+    at: alarmedAt
+  })
 
 /** Whether the revision has fingerprints or likelihoods from the GPUs of the host class. */
 const isComparable = ({ checks, estimate }: RunRevision, { gpu_count, gpu_pool }: HostClass): boolean => {

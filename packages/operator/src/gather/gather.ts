@@ -186,7 +186,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     run,
     ...observeResource(resource),
     ...observeSince(memory, run, pods, funding, now),
-    ...(yield* observeRetiring(from, run, pod, now)),
+    ...(yield* observeRetiring(from, run, { pod, boot }, now)),
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     funding,
     predecessorHolds: predecessorPod !== null,

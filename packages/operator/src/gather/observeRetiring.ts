@@ -4,7 +4,6 @@ import { Effect, Option } from "effect"
 import type { HttpClient } from "effect/http"
 import { drainTime, provenTime } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { enginePodName } from "../resources/objectNames.ts"
 import type { GatherFrom } from "./gather.ts"
 import { keepSince } from "./keepSince.ts"
@@ -27,23 +26,25 @@ const provenOf = Effect.fnUntraced(function* (from: GatherFrom, names: ReadonlyA
 })
 
 /**
- * For a revision that leaves engine by engine: the engines of newer revisions that have served for a while, since when
+ * For a revision that leaves engine by engine, and for a first engine whose probes differ: the engines of newer revisions that have served for a while, since when
  * its first engine has no endpoint, and the requests of that one. Other revisions leave at once, and Postgres counts
  * their requests.
  */
 export const observeRetiring = Effect.fnUntraced(function* (
   from: GatherFrom,
   run: Run,
-  pod: ObservedPod | null,
+  { boot, pod }: Pick<Observation, "boot" | "pod">,
   now: number
 ): Effect.fn.Return<Partial<Pick<Observation, "run" | "withdrawnAt">>, never, HttpClient.HttpClient | KubeClient> {
   const reached = run.newer ?? null
-  if (reached === null || run.engineRun !== run.id) return {}
+  const isSuspect = boot?.verdict?.outcome === "suspect"
+  if ((reached === null && !isSuspect) || run.engineRun !== run.id) return {}
   const name = enginePodName(run.engineRun)
   const hasTraffic = run.endpoints.some((endpoint) => endpoint.pod === name)
   const withdrawnAt = keepSince(from.memory.idleEngines, name, pod !== null && !hasTraffic, now)
   const isReady = pod?.ready === true
   const isAsked = isReady && withdrawnAt !== null && now >= withdrawnAt + drainTime
   const requests = isAsked ? yield* requestsOf(run, pod) : null
-  return { withdrawnAt, run: { ...run, newer: yield* provenOf(from, reached, now), inFlight: isReady ? (requests ?? 1) : 0 } }
+  const proven = reached === null ? {} : { newer: yield* provenOf(from, reached, now) }
+  return { withdrawnAt, run: { ...run, ...proven, inFlight: isReady ? (requests ?? 1) : 0 } }
 })

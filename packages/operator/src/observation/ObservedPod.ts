@@ -38,9 +38,16 @@ export interface ObservedBoot {
   readonly failures: number
   /**
    * `same`: the answers match the verified ones. `drifted`: the answers differ, but are as likely. `differs`: the
-   * answers differ and are less likely. `at`: when the comparison ended. Null if the start is not compared yet.
+   * answers differ and are less likely. `suspect`: the start passed, but later probes differ; `failures` is then the
+   * number of such alarms of the revision in the last day. `at`: when the comparison ended. Null if the start is not
+   * compared yet.
    */
-  readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number; readonly at: number } | null
+  readonly verdict: {
+    readonly outcome: "same" | "drifted" | "differs" | "suspect"
+    readonly message: string
+    readonly failures: number
+    readonly at: number
+  } | null
 }
 
 /** The engine's pod. Times are Unix milliseconds. */

@@ -69,6 +69,7 @@ const RecordedClass: Schema.Codec<PodClass, PodClass> = Schema.toType(
     rollout: Literals(["surge", "replace"]),
     maxSurge: optionalKey(Int),
     maxUnavailable: optionalKey(Int),
+    sentinel: optionalKey(Struct({ withdrawLast: optionalKey(Flag) })),
     queueName: NullOr(Text),
     autoscaling: Flag,
     maxGpus: NullOr(Int),
@@ -153,7 +154,7 @@ const Pod = Struct({
 const Boot = Struct({
   boot: Text,
   failures: Int,
-  verdict: NullOr(Struct({ outcome: Literals(["same", "drifted", "differs"]), message: Text, failures: Int, at: Finite }))
+  verdict: NullOr(Struct({ outcome: Literals(["same", "drifted", "differs", "suspect"]), message: Text, failures: Int, at: Finite }))
 })
 
 const Work = Literals(workKinds)

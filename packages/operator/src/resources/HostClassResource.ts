@@ -201,6 +201,17 @@ export const HostClassSpec = Schema.Struct({
         "By how many engines a model may fall short of its number of engines while it moves to a new revision. At least one always serves. Default 0."
     })
   ),
+  sentinel: optional(
+    Schema.Struct({
+      withdrawLast: optional(
+        Schema.Boolean.annotate({
+          description:
+            "Whether the last engine of a model is also withdrawn and replaced if its probes differ from the trial. The model is then unavailable until the new engine has started. Default false: it goes on, and the object's conditions say so.",
+          default: false
+        })
+      )
+    }).annotate({ description: "What happens to a serving engine whose probes differ from the trial." })
+  ),
   queueName: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)).annotate({
       description: "Kueue LocalQueue that admits engine pods; Kueue then decides the order. Default: none; Seatrial decides the order."

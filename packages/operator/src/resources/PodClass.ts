@@ -45,6 +45,8 @@ export interface PodClass {
   readonly maxSurge?: number
   /** Engines that may be missing during such a move. Absent: 0. */
   readonly maxUnavailable?: number
+  /** What happens to an engine whose probes differ from its trial. Absent: the model's last engine goes on. */
+  readonly sentinel?: { readonly withdrawLast?: boolean }
   /** The queue of Kueue; null if the operator's own order applies. */
   readonly queueName: string | null
   readonly autoscaling: boolean

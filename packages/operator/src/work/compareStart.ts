@@ -2,7 +2,7 @@ import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { compareLikelihood, differingFingerprints, LikelihoodComparison, readsTokenizer, type SuiteSubject, suite, unreadRepository } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
-import { type BootVerdict, type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
+import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -67,7 +67,11 @@ const compareTexts = Effect.fnUntraced(function* (trial: EngineUnderTrial, bare:
 })
 
 /** `differing`: how many of the `total` greedy answers differ. */
-const verdictOf = (differing: number, total: number, texts: LikelihoodComparison): Pick<BootVerdict, "message" | "outcome"> => {
+const verdictOf = (
+  differing: number,
+  total: number,
+  texts: LikelihoodComparison
+): { readonly outcome: "same" | "drifted" | "differs"; readonly message: string } => {
   if (differing === 0 && texts._tag !== "Differs") return { outcome: "same", message: "" }
   const answers = total === 0 ? "No greedy answers were recorded" : `${differing} of ${total} greedy answers differ`
   // Without likelihoods, only the number of different answers separates rounding of the GPU from other weights.

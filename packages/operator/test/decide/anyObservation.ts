@@ -96,7 +96,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     resource: chance(0.8) ? { uid: "mdep-1", shownPhase: chance(0.7) ? phase : null } : null,
     shownSince: time(),
     keepFinished: chance(0.5) ? Math.floor(draw() * 100_000) : null,
-    podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
+    podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3), sentinel: { withdrawLast: chance(0.5) } } : null,
     fetch: pick<ObservedFetch>(
       ObservedFetch.Absent(),
       ObservedFetch.Active({ obstacle: null, progress: null }),
@@ -119,7 +119,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       : {
           boot: "pod-1 0",
           failures: Math.floor(draw() * 3),
-          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1, at: time() }
+          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs", "suspect"), message: "1 of 8 differs.", failures: 1, at: time() }
         },
     merged: !ended && phase !== "screening" && drawnRevision.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,

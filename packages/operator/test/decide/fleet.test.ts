@@ -192,7 +192,7 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
     const stays = after(alone, single).filter(({ url }) => url === alone.pod?.url && alone.run.endpoints.some((endpoint) => endpoint.url === url))
     if (stays.length === 0) continue
     staying++
-    const mayLeave = ordinal >= replicas || (growth.yields > 0 && ordinal > 0)
+    const mayLeave = ordinal >= replicas || (growth.yields > 0 && ordinal > 0) || alone.boot?.verdict?.outcome === "suspect"
     hold(mayLeave || stays.every(({ url }) => endpoints.some((endpoint) => endpoint.url === url)), `drops the endpoint of the good engine ${ordinal}`)
   }
   hold(staying === 0 || endpoints.length > 0, "takes the last good engine out of traffic")
@@ -201,7 +201,10 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
     const isNew = !run.endpoints.some((endpoint) => endpoint.url === url)
     const { boot = null, pod: own = null } = member?.alone ?? {}
     const isCompared = boot === null || boot.verdict !== null || (member !== undefined && (endedOf(member.alone, "boot")?.attempts ?? 0) >= 3)
-    hold(!isNew || (own?.ready === true && own.url === url && isCompared && boot?.verdict?.outcome !== "differs"), `publishes ${name} without a verdict`)
+    hold(
+      !isNew || (own?.ready === true && own.url === url && isCompared && !["differs", "suspect"].includes(boot?.verdict?.outcome ?? "")),
+      `publishes ${name} without a verdict`
+    )
   }
   const created = actions.flatMap((action) => (action._tag === "EnsurePod" ? (action.ordinal ?? 0) : []))
   hold(new Set(created).size === created.length && created.every((ordinal) => ordinal < replicas), "creates an engine that nobody wants")

@@ -23,7 +23,10 @@ const engineOf = (observation: Observation, now: number) => {
   /** Whether gateways may send requests to it. */
   const isPublished = run.endpoints.some(({ pod: name, url }) => url === pod?.url && name === pod?.name)
   /** Whether its answers are known to differ from the verified ones and it has no traffic. */
-  const otherwise = observation.boot?.verdict?.outcome === "differs" && !isPublished
+  const outcome = observation.boot?.verdict?.outcome
+  const otherwise = outcome === "differs" && !isPublished
+  /** Whether its probes differ, and it may be replaced although the model then has no engine for a while. */
+  const isReplaced = outcome === "suspect" && (!isPublished || observation.podClass?.sentinel?.withdrawLast === true)
   const servesOn =
     isServed(observation) &&
     run.engineRun === run.id &&
@@ -31,6 +34,7 @@ const engineOf = (observation: Observation, now: number) => {
     answers &&
     !changed &&
     !otherwise &&
+    !isReplaced &&
     !isIdle(observation, now) &&
     !isUnpaid(observation, now)
   return { answers, isPublished, changed, healthy: up && silent === null, otherwise, servesOn, serves: servesOn && silent === null }
@@ -92,7 +96,7 @@ export const brokenInvariants = (observation: Observation, now: number, { action
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
         hold(
           6,
-          action.endpoints.length === 0 || isPublished || observation.boot?.verdict?.outcome !== "differs",
+          action.endpoints.length === 0 || isPublished || !["differs", "suspect"].includes(observation.boot?.verdict?.outcome ?? ""),
           "publishes what answers otherwise than what was verified"
         )
         hold(

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { DeploymentId } from "@seatrial/domain"
+import { engineWire } from "@seatrial/engines"
 import { KubeClient, KubeError } from "@seatrial/kube"
 import { Decisions } from "@seatrial/store"
 import { Duration, Effect, Option, Stream } from "effect"
@@ -12,6 +13,8 @@ import type { Reconciler } from "../../src/pass/Reconciler.ts"
 import { forgetting, makeRunMemory, type RunMemory } from "../../src/RunMemory.ts"
 import { reconcile } from "../../src/reconcile.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
+import type { ProbeTarget } from "../../src/sentinel/probedEngines.ts"
+import { makeSentinelKeeper } from "../../src/sentinel/SentinelKeeper.ts"
 import { benchmark, deploymentId, observed, otherDeployment, revision, run } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
@@ -19,6 +22,18 @@ type StoreName = Exclude<keyof RunMemory, "forget">
 
 const uid = "u"
 const serving = { ...revision, status: "active" as const, benchmark }
+const probed = (pod: string): ProbeTarget => ({
+  pod,
+  podUid: uid,
+  restarts: 0,
+  node: null,
+  url: "http://127.0.0.1:1",
+  revisionId: revision.id,
+  servedName: "m",
+  offers: { scoring: {}, prefixCache: true, seeds: true },
+  metrics: engineWire("reference").trialMetrics,
+  maxContext: 1_024
+})
 const engineOf = (id: DeploymentId) => (id === deploymentId ? otherDeployment : deploymentId)
 
 /** Puts something of a run into each store. A store that is missing here is a type error. */
@@ -28,6 +43,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   references: ({ references }, id) => references.set(id, "reference-1"),
   background: ({ background }, id) => Effect.runSync(background.want(id, { kind: "screening", about: "", with: "" }, Effect.never)),
   watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
+  sentinels: ({ sentinels }, id) => Effect.runSync(sentinels.follow({ ...run, id }, [{ pod: enginePodName(id), uid, target: probed(enginePodName(id)) }])),
   decisions: ({ decisions }, id) =>
     decisions.record({ run: { ...run, id }, observation: { ...observed, released: false }, decision: by("test", act("Acts.", Action.EnsurePod({}))), now: 0 }),
   phases: ({ phases }, id) => Effect.runSync(phases.note(id, "activated", true)),
@@ -69,7 +85,10 @@ const recording = {
   build: "1",
   keepDays: 14
 }
-const makeMemory = (ledger = makeGpuLedger()) => makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger, recording })
+const makeMemory = Effect.fnUntraced(function* (ledger = makeGpuLedger()) {
+  const sentinels = yield* Effect.provide(makeSentinelKeeper({ seconds: 60, share: 0.005, alpha: 1e-6, onAlarm: () => Effect.void }), makeStage().services)
+  return yield* makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger, recording, sentinels })
+})
 
 describe("the memory of runs", () => {
   it.effect("keeps nothing of a forgotten run in any store, and everything of other runs", () =>

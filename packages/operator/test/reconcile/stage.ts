@@ -12,7 +12,18 @@ import {
 } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { Job, KubeClient } from "@seatrial/kube"
-import { AppliedResources, Decisions, GpuHolds, HostClasses, type NewDecision, type Run, type RunRevision, Runs } from "@seatrial/store"
+import {
+  type AlarmedEngine,
+  AppliedResources,
+  Decisions,
+  GpuHolds,
+  HostClasses,
+  type NewDecision,
+  type Run,
+  type RunRevision,
+  Runs,
+  Sentinels
+} from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { control } from "../../src/controller.ts"
@@ -46,6 +57,9 @@ const settings = {
   keepFinishedDays: 30,
   keepDecisionDays: 14,
   unpaidGraceSeconds: 3_600,
+  sentinelSeconds: 60,
+  sentinelShare: 0.005,
+  sentinelAlpha: 1e-6,
   weightsClaim: "weights",
   hubEndpoint: "http://hub"
 }
@@ -70,6 +84,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const changes = Latch.makeUnsafe(false)
   const writes: Array<string> = []
   const decided: Array<NewDecision> = []
+  /** The engines with an alarm of an earlier leader. */
+  let alarmed: ReadonlyArray<AlarmedEngine> = []
   /** The runs that were read, one for each pass. */
   const reads: Array<Run["id"]> = []
   const published: Array<number> = []
@@ -425,6 +441,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       recordObservation: Effect.void
     }),
     Layer.mock(Decisions)({ record: (_, rows) => Effect.sync(() => void decided.push(...rows)), removeOlder: () => Effect.succeed(0) }),
+    Layer.mock(Sentinels)({
+      alarmed: Effect.sync(() => alarmed),
+      read: () => Effect.succeedNone,
+      save: () => Effect.void
+    }),
     Layer.mock(Hub)({}),
     Layer.succeed(HttpClient.HttpClient, engines)
   )
@@ -471,6 +492,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     /** The requests that gateways report for each model with limits; null if they report nothing. */
     setRequests: (next: number | null) => {
       requests = next
+    },
+    setAlarmed: (next: typeof alarmed) => {
+      alarmed = next
     },
     setReport: (next: (node: string) => CheckReport) => {
       reportOn = next

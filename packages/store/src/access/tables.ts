@@ -107,10 +107,12 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   revision_uses: { tenant: "org_id", grants: { gateway: write, operator: write } },
   revisions: { tenant: "org_id", across: published, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
   schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
+  sentinels: { tenant: "org_id", grants: { operator: all } },
   spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
   // Written by a trigger that runs with the privileges of its owner.
   spend_sums: { tenant: "org_id", grants: { server: read, gateway: read, operator: read } },
   stored_weights: { tenant: null, grants: { operator: all } },
+  suspicions: { tenant: "org_id", grants: { server: read, operator: write } },
   usage_days: { tenant: "org_id", grants: {} },
   users: { tenant: null, grants: {} }
 }

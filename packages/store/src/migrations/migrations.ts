@@ -6,6 +6,7 @@ import { appliedScaling } from "./0063_applied_scaling.ts"
 import { modelEngines } from "./0064_model_engines.ts"
 import { waysBack } from "./0065_ways_back.ts"
 import { modelReferences } from "./0066_model_references.ts"
+import { sentinels } from "./0067_sentinels.ts"
 import { operatorReferences } from "./0069_operator_references.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
@@ -43,5 +44,6 @@ export const migrations = {
   "0064_model_engines": modelEngines,
   "0065_ways_back": waysBack,
   "0066_model_references": modelReferences,
+  "0067_sentinels": sentinels,
   "0069_operator_references": operatorReferences
 }

@@ -22,7 +22,12 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
       ),
       deleted AS (
         DELETE FROM endpoints e USING run
-        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM desired WHERE desired.url = e.url) RETURNING 1
+        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM desired WHERE desired.url = e.url) RETURNING e.pod
+      ),
+      -- An engine whose probes differ gets no requests any more.
+      withdrawn AS (
+        UPDATE suspicions s SET withdrawn_at = ${at} FROM run, deleted
+        WHERE s.deployment_id = run.id AND s.org_id = run.org_id AND s.pod = deleted.pod AND s.withdrawn_at IS NULL
       ),
       upserted AS (
         INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at)

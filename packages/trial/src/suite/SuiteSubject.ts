@@ -122,7 +122,7 @@ export const stillThinks = ({ content, finishReason, reasoning }: Pick<Reading, 
   finishReason === "length" && content.trim() === "" && reasoning.trim() !== ""
 
 /** The fields of every request of the suite. */
-export const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
+export const salted = ({ salt, servedName }: Pick<SuiteSubject, "salt" | "servedName">) => ({ model: servedName, cache_salt: salt, ...greedy })
 
 /** A request with one user message, or with a text to continue if the model has no chat template. */
 export const questionOf = (subject: SuiteSubject, words: string, fields: Fields): readonly [path: string, body: object] =>
@@ -137,14 +137,17 @@ export const putStreamed = (subject: SuiteSubject, words: string, fields: Fields
   subject.client.stream(...questionOf(subject, words, fields))
 
 /** A request that continues token ids or a text. */
-export const continuation = (subject: SuiteSubject, prompt: Prompt, fields: Fields): object => ({
+export const continuation = (subject: Pick<SuiteSubject, "salt" | "servedName">, prompt: Prompt, fields: Fields): object => ({
   ...salted(subject),
   prompt,
   ...fields
 })
 
-export const goOn = (subject: SuiteSubject, prompt: Prompt, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
-  readAnswer(subject.client, textPath, continuation(subject, prompt, fields))
+export const goOn = (
+  subject: Pick<SuiteSubject, "client" | "salt" | "servedName">,
+  prompt: Prompt,
+  fields: Fields
+): Effect.Effect<Reading, EngineUnreachable | Unexpected> => readAnswer(subject.client, textPath, continuation(subject, prompt, fields))
 
 /** Sends a conversation through the chat route. */
 export const converse = (subject: SuiteSubject, messages: ReadonlyArray<object>, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
@@ -169,7 +172,7 @@ export const promptsOf = ({ repository: { tokenizer } }: SuiteSubject, texts: Re
 export const promptOf = (subject: SuiteSubject, text: string): Effect.Effect<Prompt> => Effect.map(promptsOf(subject, [text]), ([prompt = text]) => prompt)
 
 /** Log-probabilities of the tokens of a prompt from the second token on, rounded to 4 places. */
-export const scoreOf = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt) {
+export const scoreOf = Effect.fnUntraced(function* (subject: Pick<SuiteSubject, "client" | "offers" | "salt" | "servedName">, prompt: Prompt) {
   const { promptLogprobs } = yield* goOn(subject, prompt, { max_tokens: 1, ...subject.offers.scoring })
   return promptLogprobs?.map((value) => Math.round(value * 1e4) / 1e4) ?? null
 })

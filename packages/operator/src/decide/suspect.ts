@@ -1,0 +1,54 @@
+import type { Observation } from "../observation/Observation.ts"
+import { Action, type Decision } from "./Decision.ts"
+import { draining } from "./draining.ts"
+import type { EngineObservation } from "./Rule.ts"
+import { endpointOf } from "./traffic.ts"
+
+/** The code that is recorded for the node of an engine whose probes differ from the trial. */
+const answersChanged = "answers_changed"
+
+/**
+ * Alarms of a revision within a day after which its engines are no longer replaced. A new engine would not help: the
+ * trial or the limit is wrong.
+ */
+const mostReplacements = 3
+
+/** Whether the engine passed its start, but its probes since then differ from the trial. */
+export const isSuspect = ({ boot }: Pick<Observation, "boot">): boolean => boot?.verdict?.outcome === "suspect"
+
+const describe = ({ boot }: Observation): string => `The engine's answers differ from those of its trial: ${boot?.verdict?.message ?? ""}`
+
+/** Records the alarm once, as an event and as a reason to avoid the node. */
+const notes = (observation: Observation, message: string): ReadonlyArray<Action> => {
+  const { boot, pod, run } = observation
+  const isNoted = run.nodeFaults.some(({ at, code }) => code === answersChanged && at >= (boot?.verdict?.at ?? 0))
+  if (isNoted || pod === null) return []
+  return [Action.RecordEvent({ reason: "AnswersChanged", about: pod.uid, message }), Action.NoteNodeFault({ code: answersChanged })]
+}
+
+/**
+ * Withdraws an engine whose probes differ from the trial, lets it finish its requests, and deletes its pod. The next
+ * pass starts another one, on another node if there is one. `othersServe`: whether the model serves without it. Null if
+ * the engine goes on: it is the last one and its host class does not permit this, or replacing did not help.
+ */
+export const replaceSuspect = (observation: EngineObservation, now: number, othersServe: boolean): Decision | null => {
+  const { boot, podClass } = observation
+  if (boot === null || !isSuspect(observation)) return null
+  const mayWithdraw = boot.failures <= mostReplacements && (othersServe || podClass?.sentinel?.withdrawLast === true)
+  const isPublished = endpointOf(observation) !== undefined
+  if (isPublished && !mayWithdraw) return null
+  const message = `${describe(observation)} The engine is replaced.`
+  const decision = draining(observation, now, message)
+  return { ...decision, message, actions: [...notes(observation, message), ...decision.actions] }
+}
+
+/** For an engine that goes on although its probes differ: what to record, and a remark for its message. */
+export const noteSuspect = (observation: Observation): { readonly events: ReadonlyArray<Action>; readonly remark: string } => {
+  if (!isSuspect(observation)) return { events: [], remark: "" }
+  const why =
+    (observation.boot?.failures ?? 0) > mostReplacements
+      ? "Replacing engines of the model did not help. Deploy the model again."
+      : "It goes on because the model has no other engine. Delete its pod to replace it, or set sentinel.withdrawLast in the host class."
+  const message = `${describe(observation)} ${why}`
+  return { events: notes(observation, message), remark: ` ${message}` }
+}

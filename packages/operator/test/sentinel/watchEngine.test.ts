@@ -1,0 +1,166 @@
+import { assert, describe, it } from "@effect/vitest"
+import { engineWire } from "@seatrial/engines"
+import type { SentinelRow } from "@seatrial/store"
+import { probedLikelihood } from "@seatrial/trial"
+import { Effect, Predicate, Semaphore } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
+import { TestClock } from "effect/testing"
+import { alarmLevel, noEvidence } from "../../src/sentinel/evidence.ts"
+import { watchEngine } from "../../src/sentinel/watchEngine.ts"
+import { revision, run } from "../observations.ts"
+
+const tokens = 60
+const verified = probedLikelihood(Array.from({ length: 8 }, () => Array.from({ length: tokens }, () => -1))) ?? []
+
+/** An engine that answers probes. `nats`: how far it is from its trial. */
+const makeEngine = () => {
+  const engine = { nats: 0, running: 0, seconds: 0, status: 200, reads: 0, prompts: [] as string[], salts: new Set<unknown>() }
+  const answer = () =>
+    Response.json({
+      choices: [{ text: "a", finish_reason: "length" }],
+      usage: { prompt_tokens: tokens + 1, completion_tokens: 1, total_tokens: tokens + 2 },
+      prompt_logprobs: [null, ...Array.from({ length: tokens }, () => ({ 1: { logprob: -1 - engine.nats } }))]
+    })
+  const client = HttpClient.make((request) =>
+    Effect.gen(function* () {
+      if (request.url.endsWith("/metrics")) {
+        engine.reads++
+        return HttpClientResponse.fromWeb(request, new Response(`vllm:num_requests_running ${engine.running}\nvllm:num_requests_waiting 0\n`))
+      }
+      const body: unknown = request.body._tag === "Uint8Array" ? JSON.parse(new TextDecoder().decode(request.body.body)) : null
+      if (Predicate.isObject(body)) {
+        engine.prompts.push(String(body.prompt))
+        engine.salts.add(body.cache_salt)
+      }
+      yield* Effect.sleep(engine.seconds * 1_000)
+      return HttpClientResponse.fromWeb(request, engine.status === 200 ? answer() : new Response("", { status: engine.status }))
+    })
+  )
+  return { engine, client }
+}
+
+/** Watches the engine while `use` runs. */
+const watching = <A, E>(
+  use: (world: ReturnType<typeof makeEngine>["engine"], rows: ReadonlyArray<SentinelRow>, alarms: ReadonlyArray<SentinelRow>) => Effect.Effect<A, E>
+) =>
+  Effect.gen(function* () {
+    const { client, engine } = makeEngine()
+    const [rows, alarms] = [[] as SentinelRow[], [] as SentinelRow[]]
+    const target = {
+      pod: "p",
+      podUid: "u",
+      restarts: 0,
+      node: null,
+      url: "http://engine",
+      revisionId: revision.id,
+      servedName: "m",
+      offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
+      metrics: engineWire("vllm").trialMetrics,
+      maxContext: 4_096
+    }
+    yield* Effect.forkScoped(
+      watchEngine(
+        {
+          run,
+          target,
+          verified,
+          intervalMillis: 60_000,
+          share: 0.005,
+          level: alarmLevel(1e-6, 60_000),
+          slots: yield* Semaphore.make(1),
+          onProbe: (row) => Effect.sync(() => void rows.push(row)),
+          onAlarm: (row) => Effect.sync(() => void alarms.push(row))
+        },
+        { ...noEvidence, goodAt: 0, goodProbes: 0, probedAt: 0, alarmedAt: null }
+      ).pipe(Effect.provideService(HttpClient.HttpClient, client))
+    )
+    return yield* use(engine, rows, alarms)
+  }).pipe(Effect.scoped)
+
+describe("a serving engine", () => {
+  it.effect("is probed once a minute, with another text and salt each time, and its state tells when it was last good", () =>
+    watching((engine, rows, alarms) =>
+      Effect.gen(function* () {
+        yield* TestClock.adjust("10 minutes")
+        assert.isAtLeast(rows.length, 9)
+        assert.isAtMost(rows.length, 10)
+        assert.strictEqual(engine.salts.size, rows.length)
+        assert.strictEqual(new Set(engine.prompts).size, 5)
+        assert.isEmpty(alarms)
+        assert.deepStrictEqual([rows.at(-1)?.goodAt, rows.at(-1)?.probes], [rows.at(-1)?.probedAt, rows.length])
+      })
+    )
+  )
+
+  it.effect("raises an alarm once if its answers change, sooner than by one probe a minute", () =>
+    watching((engine, rows, alarms) =>
+      Effect.gen(function* () {
+        yield* TestClock.adjust("10 minutes")
+        const good = rows.at(-1)
+        engine.nats = 0.7
+        // One minute until the first probe, and then one probe every five seconds.
+        yield* TestClock.adjust("165 seconds")
+        assert.strictEqual(alarms.length, 1)
+        assert.deepStrictEqual(
+          [(alarms[0]?.probes ?? 0) - (alarms[0]?.goodProbes ?? 0), alarms[0]?.goodProbes, alarms[0]?.goodAt],
+          [21, good?.probes, good?.probedAt]
+        )
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(alarms.length, 1)
+        assert.strictEqual(rows.at(-1)?.alarmedAt, alarms[0]?.probedAt)
+      })
+    )
+  )
+
+  it.effect("raises an alarm if it answers probes with an internal error, but not if it is unavailable", () =>
+    watching((engine, rows, alarms) =>
+      Effect.gen(function* () {
+        engine.status = 503
+        yield* TestClock.adjust("30 minutes")
+        assert.deepStrictEqual([rows.length, alarms.length], [0, 0])
+        engine.status = 500
+        yield* TestClock.adjust("5 minutes")
+        assert.strictEqual(alarms.length, 1)
+      })
+    )
+  )
+
+  it.effect("gets no probe while it has other work", () =>
+    watching((engine, rows) =>
+      Effect.gen(function* () {
+        engine.running = 1
+        yield* TestClock.adjust("30 minutes")
+        assert.isEmpty(rows)
+        assert.isEmpty(engine.prompts)
+        assert.isAtLeast(engine.reads, 29)
+      })
+    )
+  )
+
+  it.effect("computes probes for at most 0.5% of its time, and a probe that takes too long is aborted", () =>
+    watching((engine, rows) =>
+      Effect.gen(function* () {
+        engine.seconds = 2
+        yield* TestClock.adjust("100 minutes")
+        assert.isAtLeast(engine.prompts.length, 14)
+        assert.isAtMost(engine.prompts.length, 15)
+        assert.strictEqual(rows.length, engine.prompts.length)
+        const before = rows.length
+        engine.seconds = 60
+        yield* TestClock.adjust("100 minutes")
+        assert.strictEqual(rows.length, before)
+        assert.isAtMost(engine.prompts.length - before, 7)
+      })
+    )
+  )
+
+  it.effect("counts as wrong if its log-probabilities are no numbers", () =>
+    watching((engine, _, alarms) =>
+      Effect.gen(function* () {
+        engine.nats = Number.NaN
+        yield* TestClock.adjust("5 minutes")
+        assert.strictEqual(alarms.length, 1)
+      })
+    )
+  )
+})

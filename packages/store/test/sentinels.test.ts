@@ -1,0 +1,115 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Ids } from "@seatrial/domain"
+import { Effect, Layer, Option } from "effect"
+import { Deployments, OperatorTerm, OperatorTerms, Runs, type SentinelRow, Sentinels } from "../src/index.ts"
+import { layerRole, layerStore } from "./stage.ts"
+import { makeCaller, newModel, screened } from "./support/index.ts"
+
+const layerSentinels = Layer.mergeAll(Sentinels.layerSql, OperatorTerms.layerSql).pipe(
+  Layer.provide([layerRole("operator"), Ids.layer]),
+  Layer.provideMerge(layerStore)
+)
+
+const probedAt = Date.now()
+
+/** A deployment with a revision, and the state of its engine. */
+const makeEngine = Effect.fnUntraced(function* (slug: string, change: Partial<SentinelRow> = {}) {
+  const { caller } = yield* makeCaller(slug)
+  const { orgId } = caller
+  const { id } = yield* (yield* Deployments).create(newModel(caller, slug, slug))
+  const runs = yield* Runs
+  yield* runs.recordScreening({ ...screened, id, orgId, engineVersion: "vllm-1" })
+  const { modelId, revision } = Option.getOrThrow(yield* runs.observe(id))
+  if (revision === null) return yield* Effect.die("no revision")
+  const row: SentinelRow = {
+    orgId,
+    deploymentId: id,
+    pod: `${slug}-0`,
+    podUid: `uid-${slug}`,
+    restarts: 0,
+    total: 1.5,
+    recent: 0.5,
+    probes: 7,
+    goodAt: probedAt - 60_000,
+    goodProbes: 4,
+    probedAt,
+    alarmedAt: null,
+    ...change
+  }
+  return { orgId, id, row, suspicion: { modelId, revisionId: revision.id, node: "node-1", row: { ...row, alarmedAt: row.probedAt } } }
+})
+
+const stored = ({ alarmedAt, goodAt, goodProbes, probedAt, probes, recent, total }: SentinelRow) => ({
+  alarmedAt,
+  goodAt,
+  goodProbes,
+  probedAt,
+  probes,
+  recent,
+  total
+})
+
+layer(layerSentinels, { excludeTestServices: true })("the state of probed engines", (it) => {
+  it.effect("is read by the next leader for the same start of the engine, and deleted with its pod", () =>
+    Effect.gen(function* () {
+      const sentinels = yield* Sentinels
+      const [one, other] = [yield* makeEngine("state-a"), yield* makeEngine("state-b")]
+      yield* sentinels.save([one.row, other.row], [])
+      yield* sentinels.save([{ ...one.row, total: 3, probes: 8 }], [])
+      assert.deepStrictEqual(Option.getOrNull(yield* sentinels.read(one.row)), stored({ ...one.row, total: 3, probes: 8 }))
+      assert.isTrue(Option.isNone(yield* sentinels.read({ ...one.row, restarts: 1 })))
+      yield* sentinels.save([], [one.row.podUid])
+      assert.isTrue(Option.isNone(yield* sentinels.read(one.row)))
+      assert.isTrue(Option.isSome(yield* sentinels.read(other.row)))
+    })
+  )
+
+  it.effect("is not written for a deployment of another organization, nor by an operator that no longer leads", () =>
+    Effect.gen(function* () {
+      const sentinels = yield* Sentinels
+      const terms = yield* OperatorTerms
+      const [one, other] = [yield* makeEngine("foreign-a"), yield* makeEngine("foreign-b")]
+      yield* sentinels.save([{ ...one.row, orgId: other.orgId }], [])
+      assert.isTrue(Option.isNone(yield* sentinels.read(one.row)))
+      const term = yield* terms.begin
+      const asOf = (value: number) => Effect.provideService(OperatorTerm, value)
+      yield* asOf(term)(sentinels.save([one.row], []))
+      yield* terms.begin
+      yield* asOf(term)(sentinels.save([{ ...one.row, probes: 99 }], []))
+      yield* asOf(term)(sentinels.save([], [one.row.podUid]))
+      assert.strictEqual(Option.getOrNull(yield* sentinels.read(one.row))?.probes, 7)
+    })
+  )
+
+  it.effect("is an alarm once for each start, which ends when the engine is withdrawn", () =>
+    Effect.gen(function* () {
+      const [sentinels, runs, sql] = [yield* Sentinels, yield* Runs, yield* PgClient.PgClient]
+      const { id, orgId, row, suspicion } = yield* makeEngine("alarm")
+      const url = "http://10.0.0.1:8000"
+      yield* runs.publishEndpoints(id, orgId, [{ url, pod: row.pod }])
+      assert.strictEqual(yield* sentinels.raise(suspicion), 1)
+      assert.strictEqual(yield* sentinels.raise(suspicion), 1)
+      const mine = Effect.map(sentinels.alarmed, (all) => all.filter(({ podUid }) => podUid === row.podUid))
+      const [alarmed] = yield* mine
+      assert.deepInclude(alarmed, { pod: row.pod, restarts: 0, since: row.goodAt, probes: 3, lately: 1 })
+      const withdrawn = Effect.map(
+        sql<{
+          readonly at: Date | null
+          readonly node: string
+        }>`SELECT withdrawn_at AS at, node FROM suspicions WHERE pod_uid = ${row.podUid} ORDER BY created_at`,
+        (rows) => rows.map(({ at, node }) => [at !== null, node])
+      )
+      assert.deepStrictEqual(yield* withdrawn, [[false, "node-1"]])
+      yield* runs.publishEndpoints(id, orgId, [{ url: "http://10.0.0.2:8000", pod: `${row.pod}-other` }])
+      assert.deepStrictEqual(yield* withdrawn, [[true, "node-1"]])
+      // The next start of an engine of that deployment.
+      const next = { ...suspicion, row: { ...suspicion.row, restarts: 1 } }
+      assert.strictEqual(yield* sentinels.raise(next), 2)
+      assert.deepStrictEqual(
+        (yield* mine).map(({ lately, restarts }) => [restarts, lately]),
+        [[1, 2]]
+      )
+    })
+  )
+})

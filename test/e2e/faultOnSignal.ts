@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs"
+import { Llama } from "../../packages/reference-engine/src/Llama.ts"
+import { sound } from "../../packages/reference-engine/src/Seams.ts"
+import { faultNamed } from "../../packages/reference-engine/test/mutants/index.ts"
+
+// Loaded into an engine before it starts. On SIGUSR2 the running engine gets the fault that the file `FAULT_FILE` names.
+
+const models = new Set<Llama>()
+const { step } = Llama.prototype
+Llama.prototype.step = function (this: Llama, ...place) {
+  models.add(this)
+  return step.apply(this, place)
+}
+
+process.on("SIGUSR2", () => {
+  const { seams } = faultNamed(readFileSync(process.env.FAULT_FILE ?? "", "utf8"))
+  Object.assign(sound, seams)
+  for (const model of models) seams.model?.(model)
+})

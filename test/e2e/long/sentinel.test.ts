@@ -1,0 +1,92 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { assert, it } from "@effect/vitest"
+import { Event, type Pod } from "@seatrial/kube"
+import { HostClassResource } from "@seatrial/operator"
+import { Effect, Redacted, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { bodyOf, makeCaller } from "../Caller.ts"
+import { openCluster, patiently } from "../cluster.ts"
+import { readyEngines } from "../engines.ts"
+import { eventually } from "../eventually.ts"
+import { keepCalling } from "../keepCalling.ts"
+import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { processesOf } from "../processesOf.ts"
+import { serving, source } from "../Served.ts"
+
+/** Faults that a running engine gets, of the model and of its positions. A deployment's engines are replaced three times a day. */
+const faults = (process.env.SENTINEL_FAULTS ?? "attention_unscaled,rope_interleaved,kv_heads_tiled").split(",")
+
+/** Probes as often as possible. Each takes long on a busy machine without GPUs. */
+const settings = { OPERATOR_SENTINEL_SECONDS: "10", OPERATOR_SENTINEL_SHARE: "0.5" }
+
+const Progress = Schema.Struct({ message: Schema.String })
+const Suspicion = Schema.Struct({ since: Schema.Date, at: Schema.Date, withdrawn: Schema.NullOr(Schema.Date), probes: Schema.Int, evidence: Schema.Finite })
+
+const spoil = (folder: string, { metadata: { uid = "none" } }: Pod, fault: string) =>
+  Effect.sync(() => {
+    writeFileSync(join(folder, "fault"), fault)
+    const engines = processesOf(uid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("seatrial-reference-engine"))
+    assert.strictEqual(engines.length, 1)
+    for (const pid of engines) process.kill(pid, "SIGUSR2")
+  })
+
+it.live(
+  `an engine that becomes faulty while it serves is withdrawn and replaced without a failed request (${faults.join(", ")})`,
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* makeStateFolder
+      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false", ...settings })
+      const [caller, kube] = [makeCaller(state.address, state.api_key), yield* openCluster(state.kubeconfig)]
+      const env = [
+        { name: "NODE_OPTIONS", value: `--import=${new URL("../faultOnSignal.ts", import.meta.url).href}` },
+        { name: "FAULT_FILE", value: join(folder, "fault") }
+      ]
+      yield* patiently(kube.mergePatch(HostClassResource, serving.host_class, undefined, { spec: { benchmarkSeconds: 1, env } }))
+      const operation = yield* caller.deploy({ source, serving })
+      const ended = yield* caller.finished(operation.id)
+      assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+      yield* caller.call("PUT", `/v1/models/${operation.model_id}/scaling`, { replicas: 2 })
+      const message = Effect.map(caller.call("GET", `/v1/deployments/${operation.id}/progress`), (answer) => bodyOf(Progress, answer).message)
+      const bothServe = eventually("both engines serve", message, (text) => text === "Serves. 2 of 2 engines serve.")
+      yield* bothServe
+      const stop = yield* keepCalling(caller, ended.model, 1)
+      const sql = yield* PgClient.make({ url: Redacted.make(state.database_url), maxConnections: 1 }).pipe(Effect.provide(Reactivity.layer))
+
+      for (const [turn, fault] of faults.entries()) {
+        const engine = (yield* readyEngines(kube, operation.id))[turn % 2]
+        assert.isDefined(engine)
+        const uid = engine.metadata.uid ?? ""
+        yield* eventually(
+          "the engine was probed",
+          Effect.map(sql`SELECT probes FROM sentinels WHERE pod_uid = ${uid} AND probes >= 3`, (rows) => rows.length),
+          (count) => count > 0
+        )
+        const began = Date.now()
+        yield* spoil(folder, engine, fault)
+        const rows = sql`SELECT since, created_at AS at, withdrawn_at AS withdrawn, probes, evidence FROM suspicions WHERE pod_uid = ${uid}`
+        const [suspicion] = yield* eventually(
+          "its alarm and its withdrawal are recorded",
+          Effect.map(rows, (all) => all.map((row) => Schema.decodeUnknownSync(Schema.toType(Suspicion))(row))),
+          (all) => all.some(({ withdrawn }) => withdrawn !== null)
+        )
+        assert.isDefined(suspicion)
+        yield* Effect.logInfo(
+          `${fault}: alarm after ${suspicion.probes} probes and ${Math.round((suspicion.at.getTime() - began) / 1_000)} s, evidence ${suspicion.evidence.toExponential(1)}`
+        )
+        assert.isAtMost(suspicion.since.getTime(), began + 1_000)
+        yield* eventually(
+          "another engine serves in its place",
+          readyEngines(kube, operation.id),
+          (pods) => pods.length === 2 && pods.every(({ metadata }) => metadata.uid !== uid)
+        )
+        yield* bothServe
+      }
+      const reasons = (yield* patiently(kube.list(Event, { namespace: "seatrial" }))).map(({ reason }) => reason)
+      assert.include(reasons, "AnswersChanged")
+      // No request failed: a client dies on the first error.
+      assert.isAbove((yield* stop).length, 50)
+    }).pipe(Effect.scoped),
+  1_800_000
+)
