@@ -58,6 +58,7 @@ const Rules = Schema.Array(
 const decodeRoute = Schema.decodeUnknownSync(
   Schema.Struct({ kind: Schema.optionalKey(Schema.String), spec: Schema.optionalKey(Schema.Struct({ rules: Schema.optionalKey(Rules) })) })
 )
+const decodeSpec = Schema.decodeUnknownSync(Schema.Struct({ spec: Schema.Unknown }))
 /** Asks the server whether it would take all of it as it is: no unknown field, no warning. */
 const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
   plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", ...args], { input })
@@ -179,6 +180,26 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const rendered = yield* Effect.ensuring(plane.command("helm", render), Effect.ignore(plane.command("kubectl", ["delete", ...gateway])))
       const [deployment] = parseAllDocuments(rendered).filter((document) => document.get("kind") === "Deployment")
       assert.strictEqual(deployment?.getIn(["spec", "replicas"]), 5)
+    })
+  )
+
+  it.effect("the API server adds nothing to lists of custom resources, which Argo CD would report as differences at each sync", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const set = [
+        "httpRoute.enabled=true",
+        "httpRoute.parentRefs[0].name=public",
+        "monitoring.serviceMonitor.enabled=true",
+        "monitoring.prometheusRule.enabled=true"
+      ]
+      const templates = ["routes.yaml", "monitoring.yaml"].flatMap((file) => ["--show-only", `templates/${file}`])
+      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--namespace", namespace, ...templates, "--set", set.join(",")])
+      const custom = parseAllDocuments(rendered).filter((document) => document.get("kind") !== "Service")
+      assert.lengthOf(custom, 3)
+      for (const document of custom) {
+        const applied = yield* dryRun(plane, ["-o", "json", "-f", "-"], document.toString())
+        assert.deepStrictEqual(decodeSpec(JSON.parse(applied)), decodeSpec(document.toJS()))
+      }
     })
   )
 

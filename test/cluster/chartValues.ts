@@ -179,6 +179,8 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
     /'\/networkPolicy\/extraEgress\/0': additional properties 'tos' not allowed/
   ],
   ["networkPolicy.blockedNetworks[0]=10.0.0.0/99", /'\/networkPolicy\/blockedNetworks\/0': '10\.0\.0\.0\/99' does not match/],
+  ["postgres.embedded.image=postgres 18", /'\/postgres\/embedded\/image': 'postgres 18' does not match/],
+  ["operator.fetchImage=fetch 1", /'\/operator\/fetchImage': 'fetch 1' does not match/],
   ["ingress.enabled=true,ingress.host=a..example", /'\/ingress\/host': 'a\.\.example' does not match/],
   ["gateway.autoscaling.enabled=true,gateway.autoscaling.minReplicas=5,gateway.autoscaling.maxReplicas=2", /maxReplicas must be at least minReplicas/],
   ["gateway.autoscaling.cpuPercent=0", /'\/gateway\/autoscaling\/cpuPercent': minimum: got 0, want 1/],
