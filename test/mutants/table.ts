@@ -337,6 +337,8 @@ export const adapterKillers: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapter_dropped: ["adapter_effect", "fidelity"],
   adapter_half: ["adapter_effect", "fidelity"],
   adapter_x4: ["adapter_effect", "fidelity"],
+  adapter_90: ["adapter_effect"],
+  adapter_matrix_lost: ["adapter_effect"],
   adapter_module_lost: ["adapter_effect"],
   adapter_layer_lost: ["adapter_effect", "fidelity"],
   adapter_base_first: ["files_match_commit", "adapter_effect"],

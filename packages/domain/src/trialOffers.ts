@@ -34,6 +34,8 @@ export interface TrialOffers {
    * preempted. Absent: no.
    */
   readonly reservesFixedLengths?: true
+  /** Whether the engine computes in 32 bits, whatever the type of the weights; absent: no. */
+  readonly exactArithmetic?: true
   /** Whether a bias is added to logits before penalties apply; absent: after them. */
   readonly biasBeforePenalties?: true
   /** Number of tokens at the end of the context that no answer can use; absent: 0. */

@@ -94,7 +94,7 @@ export const sglang: EngineAdapter = {
     // The sampler uses seeds only in deterministic mode.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
     // `_get_running_request_total_token_offset` of `srt/managers/schedule_policy.py`.
-    ...(simulated ? {} : { reservesFixedLengths: true as const }),
+    ...(simulated ? { exactArithmetic: true } : { reservesFixedLengths: true as const }),
     // SGLang reserves one token of the longest context, and limits an answer to one token less than the rest
     // (`max_req_len`, `init_req_max_new_tokens`).
     unfilled: 2,

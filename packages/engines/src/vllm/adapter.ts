@@ -109,7 +109,7 @@ export const vllm: EngineAdapter = {
     seeds: true,
     biasBeforePenalties: true,
     // Templates that accept parts get each text as a part (`parse_chat_message_content`).
-    ...(simulated ? {} : { ownPrompts: vllmOwnPrompts, templated: { between: "\n", tool: {}, asParts: true } })
+    ...(simulated ? { exactArithmetic: true } : { ownPrompts: vllmOwnPrompts, templated: { between: "\n", tool: {}, asParts: true } })
   }),
   measured: vllmMeasured,
   weightsLoaded: vllmLines.weights,

@@ -199,6 +199,8 @@ export const thresholds = {
   foreignSeeds: 0.25,
   /** Milliseconds in which an engine that answers one request after the other must finish the largest batch. */
   largeBatchMillis: 15_000,
+  /** Number of texts that the base of an adapter scores at the same time. */
+  batchedTexts: 8,
   /** Seconds in which one model, or two in one engine, answer the items of the fidelity suite. */
   fidelitySeconds: 150,
   /**

@@ -2,8 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { EngineClient } from "../../src/EngineClient.ts"
-import { adapterEffect, hasEffect, isAsMerged, meanDistance, scoreTexts } from "../../src/fidelity/adapterEffect.ts"
+import { adapterEffect, hasEffect, isAsMerged, isWhole, meanDistance, scoreTexts, slopeOf } from "../../src/fidelity/adapterEffect.ts"
+import { drawer } from "../../src/promptTokens.ts"
 import { subjectAt } from "../suite/subject.ts"
+
+const seed = Number(process.env.SEATRIAL_TEST_SEED ?? Date.now() % 1e9)
 
 const Asked = Schema.fromJsonString(Schema.Struct({ model: Schema.String, prompt: Schema.String }))
 const askedOf = Schema.decodeUnknownSync(Asked)
@@ -73,11 +76,16 @@ describe("adapter_effect", () => {
     ],
     ["does not report that for an adapter that is not applied", 0.5, /^Unexpected: distance to the base 0\.0000 nats [^;]*$/, 0],
     [
-      "passes an adapter at a tenth of the base's distance from the merged model",
-      0.55,
-      /^passed: distance to the base 0\.5000 nats .*; distance to the merged model 0\.0500 \(base: 0\.5500\)$/
+      "passes an adapter at a twenty-fifth of the base's distance from the merged model",
+      0.52,
+      /^passed: distance to the base 0\.5000 nats .*; distance to the merged model 0\.0200 \(base: 0\.5200\), 0\.962 of its effect$/
     ],
-    ["fails an adapter at a third of that distance", 0.75, /^Unexpected: fidelity_failed: distance to the merged model 0\.2500 \(base: 0\.7500\); /],
+    [
+      "fails an adapter at two thirds of its effect",
+      0.75,
+      /^Unexpected: fidelity_failed: distance to the merged model 0\.2500 \(base: 0\.7500\), 0\.667 of its effect; /
+    ],
+    ["fails an adapter at nine tenths of its effect, although it is close", 0.555, /^Unexpected: fidelity_failed: .* 0\.0550 \(base: 0\.5550\), 0\.901 of/],
     ["fails if adapter and merged model split a text into different tokens", Number.NaN, /^Unexpected: adapter and merged model count/]
   ]
   for (const [why, ofMerged, expected, ofAdapter = 0.5] of mergedCases) {
@@ -98,15 +106,35 @@ describe("adapter_effect", () => {
     )
   }
 
-  it("accepts a fifth of the base's distance from the merged model, or the distance of rounding", () => {
-    for (const [fromMerged, ofBase, is] of [
-      [0.1, 0.5, true],
-      [0.11, 0.5, false],
-      [0.05, 0.06, true],
-      [0.051, 0.06, false],
-      [Number.NaN, 0.5, false]
+  it("accepts a twentieth of the base's distance from the merged model, or the distance of rounding", () => {
+    for (const [fromMerged, mergedFromBase, ofBase, isExact, is] of [
+      [0.1, 2, 0, true, true],
+      [0.11, 2, 0, true, false],
+      [0.02, 0.06, 0, true, true],
+      [0.021, 0.06, 0, true, false],
+      [0.06, 0.06, 0, false, true],
+      [0.061, 0.06, 0, false, false],
+      [0.1, 0.06, 0.025, true, true],
+      [0.101, 0.06, 0.025, true, false],
+      [Number.NaN, 0.5, 0, false, false]
     ] as const) {
-      assert.strictEqual(isAsMerged(fromMerged, ofBase), is)
+      assert.strictEqual(isAsMerged(fromMerged, mergedFromBase, { ofBase, isExact }), is, `${fromMerged} of ${mergedFromBase}`)
+    }
+  })
+
+  it("shows a scale of 0.9 and of 1.1 although each token is rounded by as much as the scale changes", () => {
+    const draw = drawer(seed)
+    const noise = (most: number) => ((draw(2_001) - 1_000) / 1_000) * most
+    const base = Array.from({ length: 2_000 }, () => -2 + noise(2))
+    const effect = base.map(() => noise(1))
+    const as = (scale: number) => base.map((value, at) => value + scale * (effect[at] ?? 0) + noise(0.1))
+    const [merged, rounding] = [as(1), { ofBase: 0, isExact: false }]
+    for (const [scale, is] of [
+      [1, true],
+      [0.9, false],
+      [1.1, false]
+    ] as const) {
+      assert.strictEqual(isWhole(slopeOf(base, as(scale), merged), base, merged, rounding), is, `${scale}, seed ${seed}`)
     }
   })
 
