@@ -24,6 +24,8 @@ export const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model:
   const fibre = yield* Effect.forkScoped(client)
   return {
     counts,
+    /** Waits for something, and fails at once if the client has died. */
+    whileAlive: <A, E, R>(wait: Effect.Effect<A, E, R>) => Effect.raceFirst(wait, Effect.andThen(Fiber.join(fibre), Effect.never)),
     stop: Effect.suspend(() => {
       over = true
       return Effect.as(Fiber.join(fibre), counts)

@@ -95,11 +95,12 @@ it.live(
       const answersOnceMore = (what: string) =>
         Effect.suspend(() => {
           const before = later.counts.answered
-          return eventually(
+          const answered = eventually(
             what,
             Effect.sync(() => later.counts.answered),
-            (answered) => answered > before
+            (count) => count > before
           )
+          return later.whileAlive(answered).pipe(Effect.tapCause(() => Effect.logError(`${JSON.stringify(later.counts)} ${operator.output()}`)))
         })
       yield* answersOnceMore("the engine answers on its new node")
       const third = yield* redeploy(514)
