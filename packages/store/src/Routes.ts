@@ -94,8 +94,8 @@ export class Routes extends Context.Service<
       readonly current: () => ReadonlyArray<EndpointLoad>
       readonly intervalMillis: number
     }) => Effect.Effect<void, never, Scope.Scope>
-    /** The engine of the revision that has assigned GPUs, ready or not; null if there is none. */
-    readonly placedEngine: (route: Pick<Route, "orgId" | "revisionId">) => Effect.Effect<PlacedEngine | null>
+    /** The engine of the model that has assigned GPUs, ready or not; null if there is none. */
+    readonly placedEngine: (route: Pick<Route, "modelId" | "orgId" | "revisionId">) => Effect.Effect<PlacedEngine | null>
     /** Records that this gateway got an answer from the endpoint. */
     readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }

@@ -55,8 +55,8 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
       const holds = yield* GpuHolds
       const { placedEngine } = yield* Routes
       const { caller } = yield* makeCaller("held-failing")
-      const { operation, revisionId } = yield* makeServing(caller, "k")
-      const standing = placedEngine({ orgId: caller.orgId, revisionId })
+      const { modelId, operation, revisionId } = yield* makeServing(caller, "k")
+      const standing = placedEngine({ orgId: caller.orgId, modelId, revisionId })
       assert.isNull(yield* standing)
       yield* holds.place(placement(operation.id, "failing"))
       assert.deepStrictEqual(yield* standing, { failing: null })
@@ -70,6 +70,26 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
       assert.deepStrictEqual(yield* standing, { failing: null })
       yield* holds.release("failing", start + 1_000)
       assert.isNull(yield* standing)
+    })
+  )
+
+  it.effect("of a run that the serving revision stopped for show that an engine starts; its failing starts do not concern the callers", () =>
+    Effect.gen(function* () {
+      const holds = yield* GpuHolds
+      const { placedEngine } = yield* Routes
+      const { caller } = yield* makeCaller("held-replacing")
+      const { modelId, operation, revisionId } = yield* makeServing(caller, "k")
+      const { id } = yield* (yield* Deployments).create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
+      const standing = placedEngine({ orgId: caller.orgId, modelId, revisionId })
+      assert.isNull(yield* standing)
+      yield* holds.place(placement(id, "replacing"))
+      yield* holds.failing("replacing", { ends: 2, nextStartAt: null })
+      assert.deepStrictEqual(yield* standing, { failing: null })
+      yield* holds.place(placement(operation.id, "returning"))
+      yield* holds.failing("returning", { ends: 1, nextStartAt: null })
+      assert.deepStrictEqual(yield* standing, { failing: { ends: 1, nextStartAt: null } })
+      const { modelId: other, revisionId: otherRevision } = yield* makeServing(caller, "k3", "other")
+      assert.isNull(yield* placedEngine({ orgId: caller.orgId, modelId: other, revisionId: otherRevision }))
     })
   )
 

@@ -56,7 +56,7 @@ export class ModelPool {
   usedAt: number
   /** Since when requests wait without any engine; null if there is an engine or no request. */
   coldSince: number | null = null
-  /** Whether the engine that is being started has GPUs; null before that was checked. */
+  /** Whether an engine of the model has GPUs; null before that was checked. */
   placed: boolean | null = null
   /**
    * How often the engine ended during its start, and when it is started next. Null if it does not fail, or if that was

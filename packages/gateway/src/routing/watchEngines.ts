@@ -14,7 +14,7 @@ export interface Watched {
   readonly settings: RoutingSettings
   readonly engine: EngineClient["Service"]
   readonly use: (route: Route, woken: boolean) => Effect.Effect<void>
-  /** The engine of the revision that has GPUs; null if there is none. */
+  /** The engine of the model that has GPUs; null if there is none. */
   readonly placedEngine: (route: Route) => Effect.Effect<PlacedEngine | null>
   readonly now: () => number
 }
