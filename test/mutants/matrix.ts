@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type Case, cases } from "./cases.ts"
 import { serveSample } from "./serveSample.ts"
-import { adapterKillers, killers, sampleOf, unseen } from "./table.ts"
+import { sampleOf, tableRow } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
 // `node test/mutants/matrix.ts [NAME ...]` prints all failing rows of each fault, including those that are not required. `--table` prints the table of faults.md.
@@ -40,10 +40,7 @@ const matrix = Effect.gen(function* () {
 }).pipe(Effect.provide(FetchHttpClient.layer))
 
 if (words[0] === "--table") {
-  for (const { name, spoils } of cases)
-    say(
-      `| \`${name}\` | ${spoils} | ${(killers[name] ?? adapterKillers[name])?.map((check) => `\`${check}\``).join(", ") || unseen[name] || "any row that it meets"} |`
-    )
+  for (const one of cases) say(tableRow(one))
 } else {
   await Effect.runPromise(matrix)
   process.exit(0)

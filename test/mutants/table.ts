@@ -344,3 +344,50 @@ export const adapterKillers: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapter_base_first: ["files_match_commit", "adapter_effect"],
   cache_of_adapter_shared: ["cache_hit_equal"]
 }
+
+/** Checks that compare with an earlier trial of the commit. All other checks have the same result at a first trial. */
+export const comparing: ReadonlySet<string> = new Set(["text_likelihood", "loaded_tensors"])
+
+/**
+ * What finds a fault at the first trial of a commit, for faults that a comparing check finds: the checks, or why none does.
+ * `reference_agrees` needs a reference of the commit.
+ */
+export const firstTrial: Readonly<Record<string, ReadonlyArray<string> | string>> = {
+  rope_theta_500000: ["reference_agrees"],
+  rope_theta_12000: ["reference_agrees"],
+  rope_linear_4: ["text_likelihood", "reference_agrees"],
+  rope_off: ["text_likelihood", "reference_agrees", "output_sane", "far_likelihood"],
+  rope_interleaved: ["text_likelihood", "reference_agrees", "far_likelihood"],
+  kv_heads_tiled: ["text_likelihood", "reference_agrees", "output_sane"],
+  attention_unscaled: ["text_likelihood", "reference_agrees", "output_sane"],
+  last_layer_skipped: ["text_likelihood", "reference_agrees"],
+  epsilon_huge: ["reference_agrees"],
+  window_32: ["reference_agrees"],
+  kv_4_bit: ["reference_agrees"],
+  loaded_in_8_bits: ["loaded_tensors", "reference_agrees"],
+  loaded_norm_shifted: ["loaded_tensors", "reference_agrees"],
+  loaded_otherwise_later: "one value of a middle layer changes no text enough, and only the checksum of an earlier trial shows it",
+  file_tensor_zero: ["files_match_commit", "reference_agrees"],
+  file_tensor_random: ["files_match_commit", "reference_agrees"],
+  file_cut: ["files_match_commit", "reference_agrees"],
+  file_norm_ones: ["files_match_commit", "loaded_tensors", "reference_agrees"],
+  file_one_percent: ["files_match_commit", "loaded_tensors", "reference_agrees"],
+  file_int8: ["files_match_commit", "loaded_tensors", "reference_agrees"],
+  file_int4: ["files_match_commit", "loaded_tensors", "reference_agrees"],
+  file_rows_swapped: ["files_match_commit", "reference_agrees"],
+  file_head_rows_swapped: ["files_match_commit", "reference_agrees"],
+  file_first_commit: ["files_match_commit", "reference_agrees"],
+  file_other_model: ["files_match_commit", "reference_agrees"],
+  file_rope_theta: ["files_match_commit", "reference_agrees"]
+}
+
+const checkNames = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
+
+/** The row of a fault in the table of faults.md. */
+export const tableRow = ({ name, spoils }: { readonly name: string; readonly spoils: string }): string => {
+  const checks = killers[name] ?? adapterKillers[name] ?? []
+  const first = firstTrial[name]
+  const found = checkNames(checks) || unseen[name] || "any row that it meets"
+  const atFirst = first === undefined ? (unseen[name] === undefined ? "yes" : "-") : typeof first === "string" ? `no: ${first}` : checkNames(first)
+  return `| \`${name}\` | ${spoils} | ${found} | ${atFirst} |`
+}
