@@ -387,7 +387,7 @@ const checkNames = (names: ReadonlyArray<string>): string => names.map((name) =>
 export const tableRow = ({ name, spoils }: { readonly name: string; readonly spoils: string }): string => {
   const checks = killers[name] ?? adapterKillers[name] ?? []
   const first = firstTrial[name]
-  const found = checkNames(checks) || unseen[name] || "any row that it meets"
+  const finders = checkNames(checks) || unseen[name] || "any row that it meets"
   const atFirst = first === undefined ? (unseen[name] === undefined ? "yes" : "-") : typeof first === "string" ? `no: ${first}` : checkNames(first)
-  return `| \`${name}\` | ${spoils} | ${found} | ${atFirst} |`
+  return `| \`${name}\` | ${spoils} | ${finders} | ${atFirst} |`
 }
