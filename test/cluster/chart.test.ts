@@ -167,19 +167,44 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
-  it.effect("a gateway that becomes autoscaled keeps its number of replicas", () =>
+  it.effect("a gateway that becomes autoscaled keeps its number of replicas, and once it was scaled, that number is not Helm's", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
       const gateway = ["deployment", "seatrial-gateway", "--namespace", namespace]
-      yield* plane.command("kubectl", ["create", ...gateway, "--image=none", "--replicas=5"])
-      // As a release has it.
-      yield* plane.command("kubectl", ["label", ...gateway, "app.kubernetes.io/managed-by=Helm"])
-      yield* plane.command("kubectl", ["annotate", ...gateway, "meta.helm.sh/release-name=seatrial", `meta.helm.sh/release-namespace=${namespace}`])
+      const owner = { "meta.helm.sh/release-name": "seatrial", "meta.helm.sh/release-namespace": namespace }
+      const selected = { app: "gateway" }
+      const present = {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: { name: "seatrial-gateway", namespace, labels: { "app.kubernetes.io/managed-by": "Helm" }, annotations: owner },
+        spec: {
+          replicas: 5,
+          selector: { matchLabels: selected },
+          template: { metadata: { labels: selected }, spec: { containers: [{ name: "none", image: "none" }] } }
+        }
+      }
       const set = ["--set", "gateway.autoscaling.enabled=true", "--set", "gateway.replicas=2"]
-      const render = ["template", "seatrial", chart, "--namespace", namespace, "--dry-run=server", "--show-only", "templates/gateway.yaml", ...set]
-      const rendered = yield* Effect.ensuring(plane.command("helm", render), Effect.ignore(plane.command("kubectl", ["delete", ...gateway])))
-      const [deployment] = parseAllDocuments(rendered).filter((document) => document.get("kind") === "Deployment")
-      assert.strictEqual(deployment?.getIn(["spec", "replicas"]), 5)
+      const template = ["template", "seatrial", chart, "--namespace", namespace, "--dry-run=server", "--show-only", "templates/gateway.yaml", ...set]
+      const replicas = Effect.map(plane.command("helm", template), (rendered) =>
+        parseAllDocuments(rendered)
+          .find((document) => document.get("kind") === "Deployment")
+          ?.getIn(["spec", "replicas"])
+      )
+      const scale = (count: number) => plane.command("kubectl", ["scale", ...gateway, `--replicas=${count}`])
+      const apply = (...how: ReadonlyArray<string>) => plane.command("kubectl", ["apply", ...how, "-f", "-"], { input: JSON.stringify(present) })
+      const numbers = Effect.gen(function* () {
+        // As Helm 4 applies.
+        yield* apply("--server-side", "--field-manager=helm")
+        const before = yield* replicas
+        yield* scale(7)
+        const scaled = yield* replicas
+        yield* plane.command("kubectl", ["delete", ...gateway])
+        // As Helm 3 does: a number that the chart no longer has becomes 1.
+        yield* apply()
+        yield* scale(7)
+        return [before, scaled, yield* replicas]
+      })
+      assert.deepStrictEqual(yield* Effect.ensuring(numbers, Effect.ignore(plane.command("kubectl", ["delete", ...gateway]))), [5, undefined, 7])
     })
   )
 
