@@ -123,10 +123,10 @@ export const forwardMutants: Mutants = {
     seams: () => ({ position: (position, promptLength) => Math.min(position, promptLength + 128) })
   },
   logits_flat_from_256: {
-    spoils: "logits are a quarter too small from the 256th generated token on",
+    spoils: "logits have half their size from the 256th generated token on",
     seams: () => ({
       computed: (logits, { promptLength, tokens }) => {
-        if (tokens.length - promptLength >= 256) for (let id = 0; id < logits.length; id++) logits[id] = (logits[id] ?? 0) * 0.75
+        if (tokens.length - promptLength >= 256) for (let id = 0; id < logits.length; id++) logits[id] = (logits[id] ?? 0) / 2
       }
     })
   },

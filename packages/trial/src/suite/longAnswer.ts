@@ -45,7 +45,7 @@ export const longAnswer: TrialCheck = {
       `greedy at most ${greedy.figure.toFixed(4)} nats in the mean (from token ${greedy.from + 1} on), ${worst.toFixed(3)} at one token`,
       `drawn at most ${drawn.figure.toFixed(4)} (from token ${drawn.from + 1} on)`
     ].join("; ")
-    const isRight = greedy.figure <= thresholds.decodeMean && worst <= thresholds.decodeWorst && drawn.figure <= thresholds.drawnMean
+    const isRight = greedy.figure <= thresholds.longMean && worst <= thresholds.decodeWorst && drawn.figure <= thresholds.longMean
     return isRight ? `${greedyShifts.length} and ${drawnShifts.length} tokens, ${figures}` : yield* unexpected(figures)
   })
 }
