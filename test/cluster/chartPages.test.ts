@@ -45,6 +45,18 @@ describe("the chart takes the values of the page", () => {
     assert.isFalse(kinds.some((object) => object.startsWith("Secret/")))
   })
 
+  it("on kubectl, which runs no hooks and can change no Job", async () => {
+    const readme = await readFile(join(import.meta.dirname, "../../charts/seatrial/README.md"), "utf8")
+    const command = /helm template seatrial charts\/seatrial ([\s\S]*?) \| kubectl apply/u.exec(readme)?.[1] ?? ""
+    const args = command.split(/[\s\\]+/u).filter((word) => !["-n", "seatrial", "--values", "my-values.yaml"].includes(word))
+    const [first, next] = [[], ["--is-upgrade"]].map((more) => render({}, { args: [...args, ...more] }))
+    const jobs = (rendered: typeof first) => rendered?.kinds.filter((object) => /^(Job|Pod)\//u.test(object))
+    assert.deepStrictEqual([jobs(first), jobs(next)], [["Job/seatrial-weights-check"], []])
+    assert.isFalse(first?.kinds.some((object) => object.startsWith("Secret/")))
+    const env = next?.read("Deployment/seatrial-operator", "spec", "template", "spec", "containers", "0", "env")
+    assert.include(JSON.stringify(env), '{"name":"DATABASE_MIGRATE","value":"true"}')
+  })
+
   it("on Flux", async () => {
     const [release] = await blocksOf("flux.md")
     assert.include(render(Schema.decodeUnknownSync(Release)(release).spec.values).kinds, "Deployment/seatrial-gateway")

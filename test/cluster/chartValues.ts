@@ -123,6 +123,7 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ["image.pullSecrets={registry}", /'\/image\/pullSecrets\/0': got string, want object/],
   ["database.programKeys.admin=url", /'\/database\/programKeys': additional properties 'admin' not allowed/],
   ["server.env.DATABASE_ROLE=postgres", /server\.env\.DATABASE_ROLE cannot be set: it comes from database\.roles/],
+  ["postgres.embedded.enabled=true,database.programKeys.gateway=url", /database\.programKeys cannot be set with postgres\.embedded\.enabled/],
   ["database.poolSize=0", /'\/database\/poolSize': minimum: got 0, want 1/],
   ["keys.encryption=c2VjcmV0", /'\/keys': additional properties 'encryption' not allowed/],
   ["migrations.deadlineSeconds=1h", /'\/migrations\/deadlineSeconds': got string, want integer/],
