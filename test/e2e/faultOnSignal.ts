@@ -3,7 +3,8 @@ import { Llama } from "../../packages/reference-engine/src/Llama.ts"
 import { sound } from "../../packages/reference-engine/src/Seams.ts"
 import { faultNamed } from "../../packages/reference-engine/test/mutants/index.ts"
 
-// Loaded into an engine before it starts. On SIGUSR2 the running engine gets the fault that the file `FAULT_FILE` names.
+// Loaded into an engine before it starts. On SIGUSR2 the running engine gets the fault that the file `fault` in the state folder names.
+// The folder is that of its model: variables with paths of temporary files are changed for each pod.
 
 const models = new Set<Llama>()
 const { step } = Llama.prototype
@@ -12,8 +13,14 @@ Llama.prototype.step = function (this: Llama, ...place) {
   return step.apply(this, place)
 }
 
+const [state = ""] =
+  process.argv
+    .find((word) => word.startsWith("--model="))
+    ?.slice("--model=".length)
+    .split("/volumes/") ?? []
+
 process.on("SIGUSR2", () => {
-  const { seams } = faultNamed(readFileSync(process.env.FAULT_FILE ?? "", "utf8"))
+  const { seams } = faultNamed(readFileSync(`${state}/fault`, "utf8"))
   Object.assign(sound, seams)
   for (const model of models) seams.model?.(model)
 })

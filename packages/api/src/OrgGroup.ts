@@ -1,11 +1,11 @@
 import { AuditEvent, DeploymentDetail, OrgModel, RequestRecord } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { AuditEventList, DeploymentList, OrgModelList, RequestList } from "./envelopes.ts"
+import { AuditEventList, DeploymentList, OrgModelList, RequestList, SuspicionList } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
 import { InvalidCursor, NotFound, NotSigned } from "./publicErrors.ts"
-import { AuditEventsQuery, DeploymentsQuery, NoQuery, OrgModelsQuery, RequestsQuery } from "./queries.ts"
+import { AuditEventsQuery, DeploymentsQuery, NoQuery, OrgModelsQuery, RequestsQuery, SuspicionsQuery } from "./queries.ts"
 import { receiptAnswers } from "./receiptAnswers.ts"
 
 /** Read access to the organization's data. Deployments show each phase under its own name. */
@@ -49,6 +49,11 @@ export class OrgGroup extends HttpApiGroup.make("org")
       query: NoQuery,
       success: DeploymentDetail,
       error: NotFound
+    }).annotateMerge(policy("read", ["deployments:read"])),
+    HttpApiEndpoint.get("listSuspicions", "/suspicions", {
+      query: SuspicionsQuery,
+      success: SuspicionList,
+      error: InvalidCursor
     }).annotateMerge(policy("read", ["deployments:read"])),
     HttpApiEndpoint.get("listAuditEvents", "/audit-events", {
       query: AuditEventsQuery,

@@ -23,6 +23,10 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   getOrgModel: { summary: "Get a model", description: "One model of the organization, with the revision that serves or that served last." },
   listDeployments: { summary: "List deployments", description: `Each phase has its own name, for example \`provisioning\` and \`booting\`. ${paging}` },
   getDeployment: { summary: "Get a deployment", description: `${deploymentRead} Each phase has its own name, for example \`provisioning\` and \`booting\`.` },
+  listSuspicions: {
+    summary: "List suspicions",
+    description: `Serving engines whose probes differed from their trial, with the number of the organization's requests that they may have answered wrongly. If the model had several engines, others answered some of these requests. ${paging}`
+  },
   listAuditEvents: { summary: "List audit events", description: `Changes of the organization's data, and the users who made them. ${paging}` },
   getAuditEvent: { summary: "Get an audit event", description: "One change, with the values before and after it. Events never contain secrets." },
   "requests.list": { summary: "List requests", description: requestList },

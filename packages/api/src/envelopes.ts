@@ -1,4 +1,4 @@
-import { AuditEvent, CatalogModel, Deployment, OrgModel, RequestRecord, V1Deployment } from "@seatrial/domain"
+import { AuditEvent, CatalogModel, Deployment, OrgModel, RequestRecord, Suspicion, V1Deployment } from "@seatrial/domain"
 import { Schema } from "effect"
 
 const list = <A extends Schema.Top>(identifier: string, record: A) =>
@@ -14,6 +14,7 @@ export const RequestList = list("RequestList", RequestRecord)
 export const DeploymentList = list("OrgDeploymentList", Deployment)
 export const V1DeploymentList = list("DeploymentList", V1Deployment)
 export const OrgModelList = list("OrgModelList", OrgModel)
+export const SuspicionList = list("SuspicionList", Suspicion)
 export const AuditEventList = list("AuditEventList", AuditEvent)
 
 /** All served models. Catalogs are not paginated. */

@@ -9,6 +9,7 @@ export const exampleIds = {
   revision: "rev_01m7yy6k0be8x9cqkf1t5e2w7s",
   deployment: "dep_01m7yy6j3vev1szahpypqjejhn",
   request: "req_01m7yy6j10e68sjmjgj4e3zctx",
+  suspicion: "sus_01m7yy6j3wfz2b40s9rj3m8k6e",
   auditEvent: "aud_01m7yy6j3wfz2b40s9rj3m8k6d"
 } as const
 

@@ -11,6 +11,7 @@ import {
   type SignedReceipt,
   type SigningKey,
   type Spending,
+  type Suspicion,
   type V1Deployment
 } from "@seatrial/domain"
 import { Schema } from "effect"
@@ -183,6 +184,23 @@ const auditEvent: AuditEvent = {
   created_at: "2026-03-02T09:12:03.195Z"
 }
 
+const suspicion: Suspicion = {
+  id: exampleIds.suspicion,
+  object: "suspicion",
+  model_id: exampleIds.model,
+  deployment_id: exampleIds.deployment,
+  revision_id: exampleIds.revision,
+  engine: `${exampleIds.deployment.replace("_", "-")}-engine-0`,
+  since: "2026-03-02T11:41:07.020Z",
+  withdrawn_at: "2026-03-02T11:44:02.911Z",
+  probes: 21,
+  evidence: 12.9,
+  engines: 2,
+  requests: 318,
+  requests_url: `/v1/org/requests?model_id=${exampleIds.model}&from=1772451667020&to=1772451842911`,
+  created_at: "2026-03-02T11:44:02.870Z"
+}
+
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
 const pinned = { ...source, ref: null, commit: exampleCommit }
 const settings = { runtime: "reference", host_class: "sim-small", max_context: 1024, kv_cache_dtype: "auto" }
@@ -249,6 +267,7 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   getOrgModel: { serving: orgModel },
   listDeployments: { page: page(deployment) },
   getDeployment: { running: detail },
+  listSuspicions: { page: page(suspicion) },
   listAuditEvents: { page: page(auditEvent) },
   getAuditEvent: { created: auditEvent },
   "requests.list": { page: page(request) },

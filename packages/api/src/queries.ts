@@ -66,5 +66,8 @@ export const AuditEventsQuery = Schema.Struct({
 })
 export type AuditEventsQuery = typeof AuditEventsQuery.Type
 
+export const SuspicionsQuery = Schema.Struct(page)
+export type SuspicionsQuery = typeof SuspicionsQuery.Type
+
 /** The query of an operation that takes no query parameters. */
 export const NoQuery = Schema.Record(Schema.String, Schema.Never)

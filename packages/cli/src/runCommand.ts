@@ -23,6 +23,7 @@ import { reportDefect } from "./reportDefect.ts"
 import { requestsCommand } from "./requests.ts"
 import { scaleCommand, topCommand } from "./scale.ts"
 import { spendingCommand } from "./spending.ts"
+import { suspicionsCommand } from "./suspicions.ts"
 import { layerPresenter, UsageError } from "./UsageError.ts"
 
 /** Settings that the environment does not set are taken from the system that runs in this folder. */
@@ -143,6 +144,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       topCommand.pipe(Command.provide(layerKeyed)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
+      suspicionsCommand.pipe(Command.provide(layerKeyed)),
       spendingCommand.pipe(Command.provide(layerKeyed)),
       logsCommand.pipe(Command.provide(layerKeyed)),
       chatCommand.pipe(Command.provide(layerKeyed)),

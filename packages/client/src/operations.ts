@@ -7,6 +7,7 @@ import {
   type PreviewPayload,
   type Redeploy,
   type RequestsQuery,
+  type SuspicionsQuery,
   Unavailable
 } from "@seatrial/api"
 import type { ScalingRequest } from "@seatrial/domain"
@@ -120,6 +121,10 @@ export const orgOperations = ({ accepting, call, plain, raw, signed, withId }: C
       everyPage(pageSize, (page) => call(raw.org.listDeployments({ query: { ...filters, ...page } }))),
     page: (query: DeploymentsQuery = {}) => call(raw.org.listDeployments({ query })),
     get: (deployment: string) => withId(deployment, (id) => raw.org.getDeployment({ params: { id }, ...none }))
+  },
+  suspicions: {
+    list: ({ pageSize }: Filters<SuspicionsQuery> = {}) => everyPage(pageSize, (page) => call(raw.org.listSuspicions({ query: page }))),
+    page: (query: SuspicionsQuery = {}) => call(raw.org.listSuspicions({ query }))
   },
   auditEvents: {
     list: ({ pageSize, ...filters }: Filters<AuditEventsQuery> = {}) =>

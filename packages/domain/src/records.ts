@@ -199,3 +199,33 @@ export const AuditEvent = Schema.Struct({
   created_at: Timestamp
 }).annotate({ identifier: "AuditEvent" })
 export type AuditEvent = typeof AuditEvent.Type
+
+/** Requests of a suspicion are counted up to this number. */
+export const mostSuspectRequests = 1_000
+
+/** A serving engine whose probes differed from its trial. */
+export const Suspicion = Schema.Struct({
+  id: Id,
+  object: Schema.Literal("suspicion"),
+  model_id: Id,
+  deployment_id: Id,
+  revision_id: Id,
+  /** The name of the engine's pod. */
+  engine: Schema.String,
+  /** The last probe without evidence, or the begin of the probes. */
+  since: Timestamp,
+  /** When the engine got no requests any more; null while it serves. */
+  withdrawn_at: Schema.NullOr(Timestamp),
+  /** Probes after `since` until the alarm. */
+  probes: Schema.Int,
+  /** The evidence at the alarm, as a power of ten. */
+  evidence: Schema.Finite,
+  /** The engines of the revision at the alarm, with this one. If there is only one, it answered all requests. */
+  engines: Schema.Int,
+  /** The organization's requests to the model that began between `since` and `withdrawn_at`, at most 1,000. */
+  requests: Schema.Int,
+  /** Lists these requests. */
+  requests_url: Schema.String,
+  created_at: Timestamp
+}).annotate({ identifier: "Suspicion" })
+export type Suspicion = typeof Suspicion.Type

@@ -27,7 +27,8 @@ import {
   OwnModels,
   Requests,
   Routes,
-  Runs
+  Runs,
+  Suspicions
 } from "@seatrial/store"
 import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -128,6 +129,7 @@ const layerRecords = Layer.mergeAll(
   ApiKeys.layerSql,
   AppliedResources.layerSql,
   AuditEvents.layerSql,
+  Suspicions.layerSql,
   Billing.layerSql,
   Catalog.layerSql,
   Deployments.layerSql,

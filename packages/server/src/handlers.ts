@@ -14,6 +14,7 @@ import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
 import { signingKeysOperation } from "./signingKeys.ts"
 import { spendingOperation } from "./spending.ts"
+import { suspicionsOperation } from "./suspicions.ts"
 
 const ok = { status: "ok" } as const
 
@@ -40,7 +41,8 @@ const operations = Effect.all({
   readiness,
   requests: requestOperations,
   signingKeys: signingKeysOperation,
-  spending: spendingOperation
+  spending: spendingOperation,
+  suspicions: suspicionsOperation
 })
 
 const groups = ({
@@ -56,7 +58,8 @@ const groups = ({
   readiness,
   requests,
   signingKeys,
-  spending
+  spending,
+  suspicions
 }: Effect.Success<typeof operations>) =>
   Layer.mergeAll(
     HttpApiBuilder.group(Api, "deployments", (handlers) =>
@@ -81,6 +84,7 @@ const groups = ({
         .handle("getDeployment", deployments.get(orgFamily))
         .handle("listOrgModels", models.list)
         .handle("getOrgModel", models.get)
+        .handle("listSuspicions", suspicions)
         .handle("listAuditEvents", audit.list)
         .handle("getAuditEvent", audit.get)
     ),

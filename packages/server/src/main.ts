@@ -18,7 +18,8 @@ import {
   layerRetention,
   OrgModels,
   OwnModels,
-  Requests
+  Requests,
+  Suspicions
 } from "@seatrial/store"
 import { Effect, Layer, Runtime } from "effect"
 import { HttpServer } from "effect/http"
@@ -37,6 +38,7 @@ const layerCrossOrganization = Layer.mergeAll(layerKeys, Catalog.layerServer).pi
 const layerServices = Layer.mergeAll(
   layerCrossOrganization,
   AuditEvents.layerSql,
+  Suspicions.layerSql,
   Billing.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,

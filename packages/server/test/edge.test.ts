@@ -128,7 +128,16 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
     Effect.gen(function* () {
       const { call, port } = yield* Stage
       const { key } = yield* makeTenant()
-      const paths = ["/v1/requests", "/v1/org/requests", "/v1/deployments", "/v1/org/deployments", "/v1/org/models", "/v1/org/audit-events", "/v1/models"]
+      const paths = [
+        "/v1/requests",
+        "/v1/org/requests",
+        "/v1/deployments",
+        "/v1/org/deployments",
+        "/v1/org/models",
+        "/v1/org/audit-events",
+        "/v1/org/suspicions",
+        "/v1/models"
+      ]
       for (const path of [...paths, "/v1/catalog/models", "/healthz", "/readyz", "/openapi.json", "/docs"]) {
         const full = yield* call("GET", path, { key })
         const request = get(path, `authorization: Bearer ${key}`).replace("GET", "HEAD")

@@ -97,6 +97,7 @@ const lists: ReadonlyArray<List> = [
       "limit=200"
     ]
   },
+  { path: "/v1/org/suspicions", parameters: [...page], empty: ["limit=200"] },
   {
     path: "/v1/org/audit-events",
     parameters: [...page, "actor_user_id", "resource_type", "from", "to"],

@@ -15,7 +15,8 @@ import {
   OrgModels,
   OwnModels,
   Requests,
-  Runs
+  Runs,
+  Suspicions
 } from "@seatrial/store"
 import { layerTestDatabase } from "@seatrial/store/testing"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Option, Redacted, Ref, References, Schema } from "effect"
@@ -132,6 +133,7 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
     Organizations.layerSql,
     ApiKeys.layerSql,
     AuditEvents.layerSql,
+    Suspicions.layerSql,
     Billing.layerSql,
     Catalog.layerSql,
     Deployments.layerSql,

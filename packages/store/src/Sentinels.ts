@@ -119,9 +119,10 @@ const raise = (sql: PgClient.PgClient, { modelId, node, revisionId, row }: NewSu
   Effect.gen(function* () {
     yield* save(sql, [row])
     yield* sql`
-      INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, node, since, probes, evidence)
+      INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, node, since, probes, evidence, engines)
       SELECT ${row.orgId}, ${new Date(at)}, ${id}, ${row.deploymentId}, ${modelId}, ${revisionId}, ${row.pod}, ${row.podUid}, ${row.restarts}, ${node}::text,
-        ${new Date(row.goodAt)}, ${row.probes - row.goodProbes}, ${row.total}
+        ${new Date(row.goodAt)}, ${row.probes - row.goodProbes}, ${row.total},
+        greatest(1, (SELECT count(*) FROM endpoints e WHERE e.revision_id = ${revisionId}))
       WHERE ${yield* leads(sql)}
       ON CONFLICT DO NOTHING`
   }).pipe(sql.withTransaction)

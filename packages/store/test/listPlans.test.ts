@@ -6,6 +6,7 @@ import type { Statement } from "effect/sql"
 import { type AuditEventQuery, listStatement as listAuditEvents } from "../src/AuditEvents.ts"
 import { type DeploymentQuery, listStatement as listDeployments } from "../src/deployments/statements.ts"
 import { listStatement as listModels, type OrgModelQuery } from "../src/OrgModels.ts"
+import { listStatement as listSuspicions } from "../src/Suspicions.ts"
 import { TenantScope } from "../src/tenants.ts"
 import { layerRole, layerStore } from "./stage.ts"
 import { makeCaller } from "./support/index.ts"
@@ -49,6 +50,10 @@ const fill = Effect.fnUntraced(function* (orgId: OrgId) {
     SELECT ${org}, ${time}, 'aud_' || lpad(n::text, 26, '0'), 'user', CASE WHEN n % 3 > 0 THEN 'usr_' || n % 50 END,
       CASE WHEN n % 1000 = 0 THEN 'org' WHEN n % 50 = 0 THEN 'api_key' ELSE 'model_config' END, 'x', 'created', 'null', 'null'
     FROM generate_series(1, ${rows}::integer) n`
+  yield* sql`
+    INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, since, probes, evidence)
+    SELECT d.org_id, ${time}, 'sus_' || lpad(n::text, 26, '0'), d.id, d.model_id, 'rev', 'pod', 'uid-' || n, 0, ${time}, 21, 1
+    FROM generate_series(1, ${rows}::integer) n JOIN deployments d ON d.id = 'dep_' || lpad(n::text, 26, '0')`
   yield* sql`ANALYZE`
 })
 
@@ -104,7 +109,7 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
           const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
           const planText = `${what} (${mode})\n${plan}`
           const counts = (pattern: RegExp) => Array.from(plan.matchAll(pattern), ([, count]) => Number(count))
-          assert.notMatch(plan, /Seq Scan on (models|revisions|deployments|audit_events)/, planText)
+          assert.notMatch(plan, /Seq Scan on (models|revisions|deployments|audit_events|suspicions)/, planText)
           assert.match(plan, new RegExp(`(using|on) ${table}_`), planText)
           for (const sorted of counts(/Sort +\(cost=.* rows=([\d.]+) loops/g)) assert.isAtMost(sorted, page + 1, planText)
           for (const removed of counts(/Rows Removed by [A-Za-z ]+: (\d+)/g)) assert.isAtMost(removed, filtered, planText)
@@ -117,6 +122,7 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
           yield* check(listModels(sql, orgId, { ...query, ...position }), "models", `models ${JSON.stringify(query)}`, query.q === undefined ? page : rows)
         }
         for (const query of deployments) yield* check(listDeployments(sql, orgId, { ...query, ...position }), "deployments", JSON.stringify(query), page)
+        yield* check(listSuspicions(sql, orgId, position), "suspicions", "suspicions", page)
         for (const query of audit) yield* check(listAuditEvents(sql, orgId, { ...query, ...position }), "audit_events", JSON.stringify(query), page)
       }
     }).pipe(Effect.scoped)

@@ -37,6 +37,7 @@ export const operations: ReadonlyArray<Operation> = [
   { ...record, path: "/v1/org/models/:id", scopes: models, id: "model" },
   { ...page, path: "/v1/org/deployments", scopes: reads, filters: ["model_id"] },
   { ...record, path: "/v1/org/deployments/:id", scopes: reads, id: "deployment" },
+  { ...page, path: "/v1/org/suspicions", scopes: reads, filters: [] },
   { ...page, path: "/v1/org/audit-events", scopes: audit, filters: ["actor_user_id"] },
   { ...record, path: "/v1/org/audit-events/:id", scopes: audit, id: "audit" },
   { ...page, path: "/v1/requests", scopes: requests, filters: ["model_id", "api_key_id"] },

@@ -39,10 +39,7 @@ it.live(
       const folder = yield* makeStateFolder
       const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false", ...settings })
       const [caller, kube] = [makeCaller(state.address, state.api_key), yield* openCluster(state.kubeconfig)]
-      const env = [
-        { name: "NODE_OPTIONS", value: `--import=${new URL("../faultOnSignal.ts", import.meta.url).href}` },
-        { name: "FAULT_FILE", value: join(folder, "fault") }
-      ]
+      const env = [{ name: "NODE_OPTIONS", value: `--import=${new URL("../faultOnSignal.ts", import.meta.url).href}` }]
       yield* patiently(kube.mergePatch(HostClassResource, serving.host_class, undefined, { spec: { benchmarkSeconds: 1, env } }))
       const operation = yield* caller.deploy({ source, serving })
       const ended = yield* caller.finished(operation.id)

@@ -4,7 +4,20 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { listening, makeApp, makeNodeServer, ServerSettings } from "@seatrial/server"
-import { ApiKeys, AuditEvents, Billing, Catalog, Database, Deployments, HostClasses, HubConnections, OrgModels, OwnModels, Requests } from "@seatrial/store"
+import {
+  ApiKeys,
+  AuditEvents,
+  Billing,
+  Catalog,
+  Database,
+  Deployments,
+  HostClasses,
+  HubConnections,
+  OrgModels,
+  OwnModels,
+  Requests,
+  Suspicions
+} from "@seatrial/store"
 import { Effect, Layer, Logger } from "effect"
 import { HttpServer } from "effect/http"
 
@@ -12,6 +25,7 @@ import { HttpServer } from "effect/http"
 const layerServices = Layer.mergeAll(
   ApiKeys.layerSql,
   AuditEvents.layerSql,
+  Suspicions.layerSql,
   Billing.layerSql,
   Catalog.layerSql,
   Deployments.layerSql,

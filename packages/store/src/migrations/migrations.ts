@@ -7,6 +7,7 @@ import { modelEngines } from "./0064_model_engines.ts"
 import { waysBack } from "./0065_ways_back.ts"
 import { modelReferences } from "./0066_model_references.ts"
 import { sentinels } from "./0067_sentinels.ts"
+import { suspicionEngines } from "./0068_suspicion_engines.ts"
 import { operatorReferences } from "./0069_operator_references.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
@@ -45,5 +46,6 @@ export const migrations = {
   "0065_ways_back": waysBack,
   "0066_model_references": modelReferences,
   "0067_sentinels": sentinels,
+  "0068_suspicion_engines": suspicionEngines,
   "0069_operator_references": operatorReferences
 }

@@ -33,7 +33,7 @@ const order = "ORDER BY created_at DESC, id DESC"
  * connections of the read pool, so each sets its organization. Everything that depends on the organization is read
  * after this row.
  */
-const tenantOf = (sql: SqlClient.SqlClient, orgId: Statement.Fragment) =>
+export const tenantOf = (sql: SqlClient.SqlClient, orgId: Statement.Fragment) =>
   sql`(SELECT set_config('seatrial.org_id', ${orgId}, true) AS org_id OFFSET 0) AS tenant`
 
 /**
