@@ -23,6 +23,7 @@ const seconds: ReadonlyMap<string, number> = new Map([
   ["test/e2e/long/adapter.test.ts", 260],
   ["test/e2e/long/autoscaling.test.ts", 200],
   ["test/e2e/long/thinking.test.ts", 170],
+  ["test/e2e/long/reference.test.ts", 170],
   ["test/e2e/long/adapterFidelity.test.ts", 130],
   ["test/e2e/long/rollOut.test.ts", 100],
   ["test/e2e/long/demo.test.ts", 90],

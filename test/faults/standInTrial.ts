@@ -37,6 +37,7 @@ export const standInTrial =
       const results: Record<Exclude<EngineWork, "boot">, Effect.Effect<boolean>> = {
         fidelity: Effect.die("no adapter is deployed here"),
         checking: runs.recordChecks(id, orgId, comparable),
+        comparing: runs.recordChecks(id, orgId, comparable),
         measuring: runs.recordMeasured(id, orgId, measured, capacityRow),
         benchmarking: runs.recordBenchmark(id, orgId, benchmark, speedRow)
       }

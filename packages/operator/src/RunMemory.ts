@@ -9,6 +9,7 @@ import type { GpuLedger } from "./gather/capacity/GpuLedger.ts"
 import { makePool } from "./gather/capacity/Pool.ts"
 import { makeFollowers } from "./gather/Followers.ts"
 import type { MissingNode } from "./gather/GatherMemory.ts"
+import type { HeldReport } from "./gather/HeldReports.ts"
 import { makeModelLoads } from "./gather/ModelLoads.ts"
 import type { KnownMove } from "./gather/observeMove.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
@@ -59,6 +60,7 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     futureTimes: new RunMap<ReadonlyMap<string, number>>(),
     bootVerdicts: new EngineMap<BootVerdict>(),
     mergedAnswers: new RunMap<MergedModel>(),
+    heldReports: new RunMap<HeldReport>(),
     podExpectations: new PodExpectations(),
     budgetExpectations: new RunMap<number>(),
     released: new ReleasedRuns(),

@@ -217,6 +217,7 @@ export const observed: Observation = {
   engine: engineFor("reference") ?? null,
   fetch: ObservedFetch.Absent(),
   reference: ObservedReference.Settled({ code: null }),
+  heldSince: null,
   weights: null,
   pod: null,
   engines: [],

@@ -1,5 +1,10 @@
+import { execFileSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, it } from "@effect/vitest"
+import { DeploymentProgress } from "@seatrial/domain"
 import { Job, type KubeClient } from "@seatrial/kube"
 import { makeRepository, SampleHub } from "@seatrial/local"
 import { HostClassResource } from "@seatrial/operator"
@@ -37,6 +42,20 @@ const isReal = process.env.REFERENCE_PYTHON !== undefined
 const computeReferences = (kube: KubeClient["Service"], referenceJob: object) =>
   patiently(kube.mergePatch(HostClassResource, serving.host_class, undefined, { spec: { referenceJob } }))
 
+/** The same program, which begins when it is released. In a pod, `/tmp` is another folder. */
+const makeLate = Effect.map(
+  Effect.acquireRelease(
+    Effect.promise(() => mkdtemp("/var/tmp/seatrial-late-")),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true }))
+  ),
+  (folder) => {
+    const [program, gate] = [join(folder, "late"), join(folder, "gate")]
+    execFileSync("mkfifo", [gate])
+    writeFileSync(program, `#!/bin/sh\ncat ${gate}\nexec ${python} "$@"\n`, { mode: 0o755 })
+    return { program, release: Effect.promise(() => writeFile(gate, "released\n")) }
+  }
+)
+
 const Listed = Schema.fromJsonString(
   Schema.Array(
     Schema.Struct({ repo: Schema.String, commit: Schema.String, source: Schema.optionalKey(Schema.String), code: Schema.optionalKey(Schema.String) })
@@ -61,8 +80,9 @@ it.live(
           assert.strictEqual(code, 0, err)
           return Schema.decodeUnknownSync(Listed)(out)
         })
-      const tried = Effect.fnUntraced(function* (ref: string) {
-        const ended = yield* caller.finished((yield* caller.deploy({ source: { kind: "model_hub", repo: repository.name, ref }, model_name: ref, serving })).id)
+      const deployed = (ref: string) => caller.deploy({ source: { kind: "model_hub", repo: repository.name, ref }, model_name: ref, serving })
+      const tried = Effect.fnUntraced(function* ({ id }: { readonly id: string }) {
+        const ended = yield* caller.finished(id)
         yield* eventually("the Job is gone", jobs, (left) => left.length === 0)
         return ended
       })
@@ -70,19 +90,26 @@ it.live(
       const image = "ghcr.io/seatrial/reference-engine:0.1.0"
       const job = { image, python, cpu: 1, memoryBytes: 2 ** 30, waitSeconds: 300 }
       yield* computeReferences(kube, job)
-      const sound = yield* tried("sound")
+      const sound = yield* tried(yield* deployed("sound"))
       assert.deepStrictEqual([sound.status, sound.failure_detail], ["activated", null])
       assert.match(sound.checks.find(({ name }) => name === "reference_agrees")?.detail ?? "", /from Transformers 5\.\d+\.\d+/u)
       assert.deepStrictEqual(yield* listed("list"), [{ ...tagged("sound"), source: "operator" }])
 
       if (isReal) return
-      const wrong = yield* tried("wrong")
+      // The reference comes when all other checks are done.
+      const late = yield* makeLate
+      yield* computeReferences(kube, { ...job, python: late.program })
+      const waits = yield* deployed("wrong")
+      const progress = caller.read(`/v1/deployments/${waits.id}/progress`, DeploymentProgress)
+      yield* eventually("the checks are done", progress, ({ message }) => message.startsWith("All other checks are done."))
+      yield* late.release
+      const wrong = yield* tried(waits)
       assert.strictEqual(wrong.status, "failed")
       assert.match(wrong.failure_detail ?? "", /reference_agrees/u)
 
       // A program that fails is remembered, and the trial goes on without a reference.
       yield* computeReferences(kube, { ...job, python: "/bin/false" })
-      const without = yield* tried("again")
+      const without = yield* tried(yield* deployed("again"))
       assert.strictEqual(without.status, "activated")
       assert.match(without.checks.find(({ name }) => name === "suite")?.detail ?? "", /no_reference: computation_failed/u)
       assert.deepStrictEqual(yield* listed("missing"), [{ ...tagged("again"), code: "computation_failed" }])

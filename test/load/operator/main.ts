@@ -28,6 +28,7 @@ const work =
       const results: Record<Exclude<EngineWork, "boot">, Effect.Effect<boolean>> = {
         fidelity: Effect.die("no adapter is deployed here"),
         checking: runs.recordChecks(id, orgId, checks),
+        comparing: runs.recordChecks(id, orgId, checks),
         measuring: runs.recordMeasured(id, orgId, measured, capacityRow),
         benchmarking: runs.recordBenchmark(id, orgId, benchmark, speedRow)
       }

@@ -86,7 +86,7 @@ const verdict = (job: JobSeen, failures: number, startedAt: number, now: number)
 
 /** The pods of a job by their state. */
 interface Tally {
-  /** Pods that have not ended, and those of them that are not being deleted. */
+  /** Pods that have not ended. `active`: without pods that are being deleted. */
   readonly running: ReadonlyArray<Attempt>
   readonly active: ReadonlyArray<Attempt>
   readonly failed: ReadonlyArray<Attempt>

@@ -1,7 +1,9 @@
 import { backoff, referenceAgain, trialAttempts } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
+import { isComing } from "../observation/ObservedReference.ts"
 import { endedOf } from "../observation/work.ts"
 import { Action, by, type Decision, wait } from "./Decision.ts"
+import { engineFirst } from "./engineInTrial.ts"
 
 /** Phases in which no work needs the place of the preparation: the run waits for GPUs or for its engine. */
 const waitingPhases: ReadonlySet<string> = new Set(["waiting", "queued", "provisioning", "booting"])
@@ -25,7 +27,7 @@ const earliest = (one: number | null, other: number | null) => (one === null || 
 
 /**
  * The decision, with the work and the actions for the reference of the commit. The computation starts when the weights are
- * complete, and the run does not wait for it before its trial.
+ * complete, and the run does not wait for it before its checks.
  */
 export const withReference = (observation: Observation, decision: Decision, now: number): Decision => {
   const actions = actionsFor(observation)
@@ -41,14 +43,23 @@ export const withReference = (observation: Observation, decision: Decision, now:
   }
 }
 
-/** Waits for the reference before the checks, at most as long as the host class allows. Null if there is nothing to wait for. */
-export const referenceFirst = (observation: Observation, now: number): Decision | null => {
-  const { podClass, reference, run } = observation
-  const isComing = reference._tag === "Active" || reference._tag === "Leaving" || reference._tag === "Ended"
+/** Creates the Job before the checks, if that was not possible earlier. Null if it exists or cannot be created. */
+export const preparedFirst = (observation: Observation, now: number): Decision | null => {
   const prepares = preparation(observation, now)
-  const until = countedFrom(observation, run.phaseSince) + (podClass?.referenceJob?.waitSeconds ?? 0) * 1_000
   // Attempts of checks are counted until other work begins.
-  if ((!isComing && prepares === null) || now >= until || observation.work.running === "checking" || endedOf(observation, "checking") !== null) return null
-  const waiting = wait("Seatrial waits for the reference of the commit, to compare the engine with it.", earliest(until, prepares?.requeueAt ?? null))
-  return by("awaitReference", { ...waiting, work: prepares?.work ?? null })
+  if (prepares === null || observation.work.running === "checking" || endedOf(observation, "checking") !== null) return null
+  const message = "Seatrial prepares the computation of the commit's reference, to compare the engine with it."
+  return engineFirst(observation, now, "checking") ?? by("prepareReference", { ...wait(message, prepares.requeueAt), work: prepares.work })
+}
+
+/**
+ * Waits for the reference after all other checks, at most as long as the host class allows. Null if there is nothing to
+ * wait for.
+ */
+export const awaitReference = (observation: Observation, heldSince: number, now: number): Decision | null => {
+  const { podClass, reference } = observation
+  const until = countedFrom(observation, heldSince) + (podClass?.referenceJob?.waitSeconds ?? 0) * 1_000
+  if (!isComing(reference) || now >= until) return null
+  const message = "All other checks are done. Seatrial waits for the reference of the commit, to compare the engine with it."
+  return engineFirst(observation, now, "comparing") ?? by("awaitReference", wait(message, until))
 }

@@ -8,12 +8,13 @@ import { judge, onceElsewhere } from "./elsewhere.ts"
 import { noteImage } from "./engineImage.ts"
 import { engineFirst, fewerSlots } from "./engineInTrial.ts"
 import { failedChecks } from "./failedChecks.ts"
-import { referenceFirst } from "./reference.ts"
+import { awaitReference, preparedFirst } from "./reference.ts"
 
 const names = {
   boot: "comparison",
   fidelity: "questions to the merged model",
   checking: "checks",
+  comparing: "comparison with the reference",
   measuring: "measurements",
   benchmarking: "benchmark",
   screening: "screening",
@@ -72,6 +73,13 @@ const mergedFirst = (observation: Observation, now: number): Decision | null => 
   return null
 }
 
+/** The checks, and then the comparison with a reference that is still computed. */
+const checks = (observation: Observation, now: number): Decision => {
+  const { heldSince } = observation
+  if (heldSince === null) return run("checking", observation, now, "Seatrial checks the engine's answers.")
+  return awaitReference(observation, heldSince, now) ?? run("comparing", observation, now, "Seatrial compares the engine with the reference of the commit.")
+}
+
 /** Warnings about a trial that passed: answers that drifted, and capabilities that are not served. */
 const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = [] }: CheckReport): ReadonlyArray<Action> => {
   const drift = Action.RecordEvent({
@@ -89,8 +97,7 @@ const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = []
 
 export const checking = (observation: Observation, now: number): Decision => {
   const report = observation.run.revision?.checks ?? null
-  if (report === null)
-    return mergedFirst(observation, now) ?? referenceFirst(observation, now) ?? run("checking", observation, now, "Seatrial checks the engine's answers.")
+  if (report === null) return mergedFirst(observation, now) ?? preparedFirst(observation, now) ?? checks(observation, now)
   if (!report.passed) {
     const { code, text } = failedChecks(report)
     return by("checksFailed", judge(observation, code, text))

@@ -5,6 +5,7 @@ import type { StartedWork } from "../observation/work.ts"
 import type { BootVerdicts } from "./BootVerdicts.ts"
 import type { Pool } from "./capacity/Pool.ts"
 import type { FutureTimes } from "./FutureTimes.ts"
+import type { HeldReports } from "./HeldReports.ts"
 import type { MergedAnswers } from "./MergedAnswers.ts"
 import type { ModelLoads } from "./ModelLoads.ts"
 import type { KnownMove } from "./observeMove.ts"
@@ -53,6 +54,7 @@ export interface GatherMemory {
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers
+  readonly heldReports: HeldReports
   /** The runs that use the Job of a reference, by its name. */
   readonly references: RunIndex
   /** See `PodExpectations`. */

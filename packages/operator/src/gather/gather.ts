@@ -21,6 +21,7 @@ import type { Cluster } from "./Cluster.ts"
 import { hasCountedRoom } from "./capacity/countedRoom.ts"
 import { copiesInUse } from "./copiesInUse.ts"
 import type { GatherMemory } from "./GatherMemory.ts"
+import { type HeldReports, observeHeld } from "./HeldReports.ts"
 import { keepSince } from "./keepSince.ts"
 import type { LeaderUptime } from "./LeaderUptime.ts"
 import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
@@ -63,6 +64,7 @@ export interface Gathered {
   /** Whether the next engine must serve base and adapter merged, for the comparison of an adapter. */
   readonly merged: Observation["merged"]
   readonly mergedAnswers: MergedAnswers
+  readonly heldReports: HeldReports
   readonly bootVerdicts: BootVerdicts
   readonly observe: () => Observation
 }
@@ -160,7 +162,7 @@ const observeUncounted = Effect.fnUntraced(function* (cluster: Cluster, podClass
 /** Reads the state of the world once for one run. */
 export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): Effect.fn.Return<Gathered, never, KubeClient | Runs | HttpClient.HttpClient> {
   const { cluster, memory, settings, uptime, usedUpSince } = from
-  const { bootVerdicts, mergedAnswers, pool } = memory
+  const { bootVerdicts, heldReports, mergedAnswers, pool } = memory
   const { namespace } = cluster
   const now = yield* Clock.currentTimeMillis
   const resource = yield* resourceOf(cluster, run)
@@ -199,6 +201,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     weights: observeWeights(run, podClass, settings),
     fetch: observeDownload(download, run, podClass, settings, (time) => times.at("fetch", time)),
     reference: yield* observeReference(from, run, podClass),
+    heldSince: observeHeld(heldReports, run, pod, now),
     pod,
     merged,
     boot,
@@ -225,6 +228,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     copiesInUse: yield* readCopies(cluster, pods, place, now),
     merged,
     mergedAnswers,
+    heldReports,
     bootVerdicts,
     observe: () => ({
       ...observation,

@@ -35,6 +35,11 @@ export interface Observation {
   readonly fetch: ObservedFetch
   readonly reference: ObservedReference
   /**
+   * When the checks of the engine were done, Unix milliseconds, if their report waits for a comparison with the
+   * reference; otherwise null.
+   */
+  readonly heldSince: number | null
+  /**
    * The run's weights in its store, before an engine is ready. Null if nothing is recorded. `own`: they were verified
    * after the run was created.
    */

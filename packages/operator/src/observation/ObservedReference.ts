@@ -20,6 +20,10 @@ export type ObservedReference = Data.TaggedEnum<{
 }>
 export const ObservedReference = Data.taggedEnum<ObservedReference>()
 
+/** Whether a result is expected without further action. */
+export const isComing = (reference: ObservedReference): boolean =>
+  reference._tag === "Active" || reference._tag === "Leaving" || (reference._tag === "Ended" && reference.code === null)
+
 /** Why a trial that starts now has no reference; null if there is one, or if the class computes none. */
 export const missingCode = (reference: ObservedReference): string | null =>
   ObservedReference.$match(reference, {

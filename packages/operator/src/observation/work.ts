@@ -1,7 +1,7 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { Observation } from "./Observation.ts"
 
-export const workKinds = ["screening", "reference", "fidelity", "checking", "measuring", "benchmarking", "boot"] as const
+export const workKinds = ["screening", "reference", "fidelity", "checking", "comparing", "measuring", "benchmarking", "boot"] as const
 export type WorkKind = (typeof workKinds)[number]
 
 /** Work with the run's engine. All other work needs none. */

@@ -210,6 +210,7 @@ const RecordedObservation = recordAll(
     podClass: NullOr(RecordedClass),
     fetch: Fetch,
     reference: Reference.pipe(Schema.withDecodingDefaultKey(Effect.succeed(ObservedReference.Settled({ code: null })))),
+    heldSince: NullOr(Finite).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
     weights: NullOr(Struct({ own: Flag })),
     pod: NullOr(Pod),
     engines: List(Engine).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),

@@ -69,7 +69,7 @@ const ReferenceJob = Schema.Struct({
   waitSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 })).annotate({
       description:
-        "Longest time that a trial waits for the reference, in seconds, while its engine holds its GPUs. Then the trial goes on without it. Default 600.",
+        "Longest time that a trial waits for the reference after all other checks, in seconds. Its engine holds its GPUs meanwhile. Then the trial goes on without the reference. Default 600.",
       default: 600
     })
   ),

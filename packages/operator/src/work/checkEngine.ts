@@ -1,8 +1,8 @@
 import { type CheckReport, isFailedCheck, revisionCapabilities, weightCommits, withdrawCapabilities } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { Runs } from "@seatrial/store"
-import { comparedTensors, runSuite, thresholds } from "@seatrial/trial"
-import { Effect, Semaphore } from "effect"
+import { comparedTensors, compareLater, runSuite, type SuiteFindings, thresholds } from "@seatrial/trial"
+import { type Duration, Effect, Semaphore } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
@@ -28,19 +28,29 @@ const firstValuesOf = Effect.fnUntraced(function* ({ revision: { facts }, run }:
   return yield* reading.withPermits(1)(hub.readTensors({ repo, commit, files, names: comparedTensors, values: thresholds.loadedValues, token }))
 })
 
-/**
- * Runs the checks against the engine and records their report. Capabilities that failed are removed from the revision.
- */
-export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
-  const runs = yield* Runs
-  const { engine, failedCapability, revision, run } = trial
-  const { likelihood, report } = yield* withSuiteSubject(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`, (known) =>
+/** The time limit of a request. */
+const requestLimit = ({ revision }: EngineUnderTrial): Duration.Input => `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`
+
+/** Runs the checks against the engine. */
+export const checkEngine = Effect.fn("checkEngine")((trial: EngineUnderTrial) =>
+  withSuiteSubject(trial, requestLimit(trial), (known) =>
     Effect.gen(function* () {
-      const comparesTensors = known.offers.loadedTensors !== undefined && revision.facts.config.quantization === "none"
+      const comparesTensors = known.offers.loadedTensors !== undefined && trial.revision.facts.config.quantization === "none"
       const subject = comparesTensors ? { ...known, firstValues: yield* Effect.mapError(firstValuesOf(trial), unavailable) } : known
       return yield* Effect.mapError(runSuite(subject), unavailable)
     })
   )
+)
+
+/** Compares the engine with the reference of its commit, after all other checks. */
+export const compareEngine = Effect.fn("compareEngine")((trial: EngineUnderTrial, findings: SuiteFindings) =>
+  withSuiteSubject(trial, requestLimit(trial), (subject) => Effect.mapError(compareLater(subject, findings), unavailable))
+)
+
+/** Records the report of the checks. Capabilities that failed are removed from the revision. */
+export const recordFindings = Effect.fn("recordFindings")(function* (trial: EngineUnderTrial, { likelihood, report }: SuiteFindings) {
+  const runs = yield* Runs
+  const { engine, failedCapability, revision, run } = trial
   const { withdrawn = [] } = report
   const reportToStore = {
     ...(likelihood === null ? {} : { likelihood }),

@@ -1,6 +1,7 @@
 import type { Hub } from "@seatrial/hub"
 import type { KubeClient } from "@seatrial/kube"
 import type { Runs } from "@seatrial/store"
+import { lacksReference } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
 import type { HttpClient } from "effect/http"
 import { keepVerdict } from "../gather/BootVerdicts.ts"
@@ -8,18 +9,19 @@ import type { Gathered } from "../gather/gather.ts"
 import { trialAttempts } from "../limits.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
-import { missingCode } from "../observation/ObservedReference.ts"
+import { whichStart } from "../observation/ObservedPod.ts"
+import { isComing, missingCode } from "../observation/ObservedReference.ts"
 import { type EngineWork, endedOf, needsEngine, type WorkKind } from "../observation/work.ts"
 import { askMerged } from "./askMerged.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
-import { checkEngine } from "./checkEngine.ts"
+import { checkEngine, compareEngine, recordFindings } from "./checkEngine.ts"
 import { compareStart } from "./compareStart.ts"
 import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
 import { measureEngine } from "./measureEngine.ts"
 import { prepareReference } from "./prepareReference.ts"
 import { recordStart } from "./recordStart.ts"
 import { screenRepository } from "./screenRepository.ts"
-import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
+import { type WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 
@@ -38,12 +40,33 @@ type Trials = Readonly<Record<EngineWork, (input: TrialInput) => Effect.Effect<v
 const keepChecked = ({ gathered: { bootVerdicts }, trial: { pod } }: TrialInput) =>
   Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, pod, { outcome: "same", message: "", at }))
 
+/**
+ * Runs the checks and records their report. If a reference is still computed, the report is held, and the engine is
+ * compared later.
+ */
+const check = Effect.fnUntraced(function* (input: TrialInput) {
+  const { gathered, observation, trial } = input
+  const findings = yield* checkEngine(trial)
+  const since = yield* Clock.currentTimeMillis
+  const holds = isComing(observation.reference) && lacksReference(findings.report)
+  if (holds) gathered.heldReports.set(trial.run.id, { with: whichStart(trial.pod), since, findings })
+  else yield* recordFindings(trial, findings)
+  yield* keepChecked(input)
+})
+
+const compare = Effect.fnUntraced(function* ({ gathered: { heldReports }, trial }: TrialInput) {
+  const held = heldReports.get(trial.run.id)
+  if (held === undefined) return yield* new WorkUnavailable({ message: "The report of the checks was lost." })
+  yield* recordFindings(trial, yield* compareEngine(trial, held.findings))
+})
+
 const makeTrials = (): Trials => {
   const benchmark = benchmarkEngine(makeBenchmarkTurns())
   return {
     fidelity: ({ gathered, observation, trial }) => askMerged(trial, gathered.mergedAnswers, endedOf(observation, "fidelity")?.isEngineError),
     boot: ({ gathered, observation, trial }) => compareStart(trial, gathered.bootVerdicts, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1),
-    checking: (input) => Effect.andThen(Effect.andThen(recordStart(input.trial), checkEngine(input.trial)), keepChecked(input)),
+    checking: (input) => Effect.andThen(recordStart(input.trial), check(input)),
+    comparing: compare,
     measuring: ({ trial }) => measureEngine(trial),
     benchmarking: ({ trial }) => benchmark(trial)
   }

@@ -113,6 +113,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       ObservedReference.Ended({ pod: pick(null, "reference-1-x"), code: pick(null, "out_of_memory") }),
       ObservedReference.Unneeded({ code: null })
     ),
+    heldSince: phase === "checking" && drawnRevision.checks === null && chance(0.3) ? time() : null,
     weights: pick(null, { own: true }, { own: false }),
     boot: chance(0.6)
       ? null

@@ -144,7 +144,16 @@ const obey = (observation: Observation, now: number): Observation => {
       default:
     }
   }
-  const results = { screening: {}, reference: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
+  const results = {
+    screening: {},
+    reference: {},
+    boot: {},
+    fidelity: {},
+    checking: { checks: report },
+    comparing: { checks: report },
+    measuring: { measured },
+    benchmarking: { benchmark }
+  }
   if (work !== null)
     next = { ...next, run: { ...next.run, revision: { ...(next.run.revision ?? revision), ...results[work] } }, work: { running: null, ended: null } }
   if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0, at: now } } }

@@ -10,6 +10,8 @@ import { observationOf, pod, podClass, withRevision } from "../observations.ts"
 
 const job = { image: null, python: "python3", cpu: 4, memoryBytes: 2 ** 34, waitSeconds: 600, nodeSelector: {}, tolerations: [] }
 const limit = 600_000
+/** The checks of the engine are done. */
+const held = { heldSince: 1_000 } as const
 
 const ended: WorkEnded = { kind: "reference", about: "0", attempts: 1, at: 1_000, failure: null, message: "The hub is away.", byRepository: false }
 const after = (change: Partial<WorkEnded>): WorkState => ({ running: null, ended: { ...ended, ...change } })
@@ -42,31 +44,40 @@ describe("the reference of a commit", () => {
     ["is prepared again after a pause", runIn("queued", Absent(), { freeSlots: 0, work: after({}) }), 1_500, { work: null, requeueAt: 2_000 }],
     ["is prepared again at its time", runIn("queued", Absent(), { freeSlots: 0, work: after({}) }), 2_000, { work: "reference" }],
     ["is given up after some attempts", runIn("queued", Absent(), { freeSlots: 0, work: after({ attempts: trialAttempts }) }), 1e6, { work: null }],
-    ["is awaited before the checks", runIn("checking", Active()), 1, { work: null, requeueAt: limit }],
+    ["is prepared before the checks if that was not possible earlier", runIn("checking", Absent()), 1, { work: "reference" }],
+    ["does not delay the checks while it is computed", runIn("checking", Active()), 1, { work: "checking" }],
     [
-      "is awaited although its Job is not created yet, which the wait does not prevent",
-      runIn("checking", Absent()),
-      1,
-      { work: "reference", requeueAt: limit }
-    ],
-    ["is awaited while an outdated Job is deleted", runIn("checking", Leaving()), 1, { work: null, requeueAt: limit }],
-    [
-      "is awaited until it is stored",
-      runIn("checking", Ended({ pod: "reference-1-x", code: null })),
-      1,
-      { work: null, requeueAt: 1 + referenceAgain, first: "KeepReference" }
-    ],
-    ["is not awaited longer than the class allows", runIn("checking", Active()), limit, { work: "checking" }],
-    [
-      "is not awaited if the class allows no time",
-      runIn("checking", Active(), { podClass: { ...podClass, referenceJob: { ...job, waitSeconds: 0 } } }),
-      1,
+      "does not delay the checks if it cannot be prepared",
+      runIn("checking", Absent(), { work: after({ attempts: trialAttempts }) }),
+      1e5,
       { work: "checking" }
     ],
-    ["is not awaited if it cannot be prepared", runIn("checking", Absent(), { work: after({ attempts: trialAttempts }) }), 1e5, { work: "checking" }],
-    ["is not awaited if it is known that there is none", runIn("checking", Settled({ code: "out_of_memory" })), 1, { work: "checking" }],
-    ["does not interrupt checks", runIn("checking", Active(), { work: { running: "checking", ended: null } }), 1, { work: "checking" }],
+    ["does not interrupt checks", runIn("checking", Absent(), { work: { running: "checking", ended: null } }), 1, { work: "checking" }],
     ["does not reset the attempts of checks", runIn("checking", Absent(), { work: after({ kind: "checking" }) }), 1e5, { work: "checking" }],
+    ["is awaited after the checks", runIn("checking", Active(), held), 1_001, { work: null, requeueAt: 1_000 + limit }],
+    ["is awaited while its Job is deleted, after which it is known", runIn("checking", Leaving(), held), 1_001, { work: null, requeueAt: 1_000 + limit }],
+    [
+      "is awaited until it is stored",
+      runIn("checking", Ended({ pod: "reference-1-x", code: null }), held),
+      1_001,
+      { work: null, requeueAt: 1_001 + referenceAgain, first: "KeepReference" }
+    ],
+    ["is compared when it is stored", runIn("checking", Settled({ code: null }), held), 1_001, { work: "comparing" }],
+    ["is not awaited longer than the class allows", runIn("checking", Active(), held), 1_000 + limit, { work: "comparing" }],
+    [
+      "is not awaited if the class allows no time",
+      runIn("checking", Active(), { ...held, podClass: { ...podClass, referenceJob: { ...job, waitSeconds: 0 } } }),
+      1_001,
+      { work: "comparing" }
+    ],
+    ["is not awaited if it is known that there is none", runIn("checking", Settled({ code: "out_of_memory" }), held), 1_001, { work: "comparing" }],
+    [
+      "is not awaited if its Job failed",
+      runIn("checking", Ended({ pod: null, code: "out_of_memory" }), held),
+      1_001,
+      { work: "comparing", first: "KeepReference" }
+    ],
+    ["is not awaited without an engine", runIn("checking", Active(), { ...held, pod: null }), 1_001, { work: null, first: "EnsurePod" }],
     ["is stored in any phase", runIn("activated", Ended({ pod: "reference-1-x", code: null })), 1, { work: null, first: "KeepReference" }],
     ["has its Job removed if nobody needs it", runIn("cancelled", Unneeded({ code: null })), 1, { work: null, first: "RemoveReference" }]
   ]

@@ -278,9 +278,16 @@ export class World {
       return
     }
     next.work = { running: null, ended: null }
-    const result = { screening: {}, reference: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }[
-      kind
-    ]
+    const result = {
+      screening: {},
+      reference: {},
+      boot: {},
+      fidelity: {},
+      checking: { checks: report },
+      comparing: { checks: report },
+      measuring: { measured },
+      benchmarking: { benchmark }
+    }[kind]
     next.run = { ...next.run, revision: { ...(next.run.revision ?? revision), ...result } }
   }
 

@@ -6,10 +6,11 @@ import { otherDeployment, run } from "../observations.ts"
 import { computed, fails, jobsOf, type Stage, serves, stageWith, succeeds } from "./referenceStage.ts"
 import { makeStage } from "./stage.ts"
 
-const checkedAt = ({ worked }: Stage) => worked.findIndex((work) => work.startsWith("checking"))
+/** The kinds of the work that was done. */
+const worksOf = ({ worked }: Stage) => worked.map((work) => work.split(" ")[0])
 
 describe("the reference of a commit", () => {
-  it.effect("is computed by a Job before the checks, stored, and the Job is deleted", () => {
+  it.effect("is computed by a Job beside the start of the engine, stored, and the Job is deleted", () => {
     const stage = stageWith()
     stage.setReferenceStory(succeeds(stage))
     return Effect.gen(function* () {
@@ -66,19 +67,59 @@ describe("the reference of a commit", () => {
     })
   )
 
-  it.effect("delays the checks until the class's limit at most, and is kept if it comes later", () => {
+  it.effect("delays the end of the checks until the class's limit at most, and is kept if it comes later", () => {
     const stage = stageWith()
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
-          yield* stage.until(() => stage.row().phase === "checking")
+          yield* stage.until(() => worksOf(stage).includes("checking"))
           yield* TestClock.adjust("599 seconds")
-          assert.strictEqual(checkedAt(stage), -1)
+          assert.deepStrictEqual([stage.row().phase, worksOf(stage).includes("comparing")], ["checking", false])
           yield* TestClock.adjust("2 seconds")
           yield* stage.until(() => stage.row().phase === "activated")
           const [job = ""] = jobsOf(stage)
           succeeds(stage)(job)
           yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+      assert.deepStrictEqual(stage.references, [computed])
+      assert.strictEqual(worksOf(stage).filter((work) => work === "checking").length, 1)
+    })
+  })
+
+  it.effect("is compared as soon as it is stored, without another run of the checks", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => worksOf(stage).includes("checking"))
+          yield* TestClock.adjust("30 seconds")
+          succeeds(stage)(jobsOf(stage)[0] ?? "")
+          yield* stage.until(() => stage.row().phase === "activated")
+        })
+      )
+      assert.deepStrictEqual(
+        worksOf(stage).filter((work) => work === "checking" || work === "comparing"),
+        ["checking", "comparing"]
+      )
+      assert.isBelow(stage.writes.indexOf("add reference"), stage.writes.indexOf("record checks"))
+    })
+  })
+
+  it.effect("is awaited again after a restart of the operator, which repeats the checks", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.andThen(
+          stage.until(() => worksOf(stage).includes("checking")),
+          TestClock.adjust("30 seconds")
+        )
+      )
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => worksOf(stage).filter((work) => work === "checking").length === 2)
+          succeeds(stage)(jobsOf(stage)[0] ?? "")
+          yield* stage.until(() => stage.row().phase === "activated")
         })
       )
       assert.deepStrictEqual(stage.references, [computed])

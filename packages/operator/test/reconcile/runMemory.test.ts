@@ -15,7 +15,7 @@ import { reconcile } from "../../src/reconcile.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { ProbeTarget } from "../../src/sentinel/probedEngines.ts"
 import { makeSentinelKeeper } from "../../src/sentinel/SentinelKeeper.ts"
-import { benchmark, deploymentId, observed, otherDeployment, revision, run } from "../observations.ts"
+import { benchmark, deploymentId, observed, otherDeployment, report, revision, run } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 type StoreName = Exclude<keyof RunMemory, "forget">
@@ -64,6 +64,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   idleEngines: ({ idleEngines }, id) => idleEngines.set(enginePodName(id, 1), 0),
   futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),
   bootVerdicts: ({ bootVerdicts }, id) => bootVerdicts.set(enginePodName(id), { outcome: "same", message: "", failures: 0, at: 0, boot: `${uid} 0` }),
+  heldReports: ({ heldReports }, id) => heldReports.set(id, { with: "", since: 0, findings: { report, likelihood: null, seconds: 1 } }),
   mergedAnswers: ({ mergedAnswers }, id) =>
     mergedAnswers.set(id, { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }),
   podExpectations: ({ podExpectations }, id) => podExpectations.set(enginePodName(id), "7"),

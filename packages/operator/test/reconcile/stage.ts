@@ -31,7 +31,8 @@ import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
 import type { Gathered } from "../../src/gather/gather.ts"
 import type { OperatorSettings } from "../../src/OperatorSettings.ts"
 import { referenceJob, referencePlan } from "../../src/objects/referenceJob.ts"
-import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
+import { type ObservedPod, whichStart } from "../../src/observation/ObservedPod.ts"
+import { isComing } from "../../src/observation/ObservedReference.ts"
 import type { WorkKind } from "../../src/observation/work.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
@@ -342,9 +343,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     )
   }
 
-  const start: StartWork = (gathered, { merged, pod }, kind) => {
+  const start: StartWork = (gathered, { merged, pod, reference }, kind) => {
     const {
       bootVerdicts,
+      heldReports,
       mergedAnswers,
       run: { id, orgId }
     } = gathered
@@ -361,6 +363,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         patience,
         Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, pod, { outcome: answersOf(pod), message: "Found.", at }))
       )
+    if (kind === "checking" && pod !== null && isComing(reference)) {
+      const findings = { report, likelihood: null, seconds: 1 }
+      const hold = Effect.map(Clock.currentTimeMillis, (since) => void heldReports.set(id, { with: whichStart(pod), since, findings }))
+      return Effect.andThen(patience, hold)
+    }
     const results: Record<Exclude<WorkKind, "fidelity" | "boot">, Effect.Effect<boolean>> = {
       screening: runs.recordScreening({
         id,
@@ -374,6 +381,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       }),
       reference: createReferenceJob(gathered),
       checking: runs.recordChecks(id, orgId, report),
+      comparing: runs.recordChecks(id, orgId, report),
       measuring: runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context, true)),
       benchmarking: runs.recordBenchmark(id, orgId, benchmark, benchmarkRow(benchmark))
     }

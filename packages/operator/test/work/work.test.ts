@@ -328,6 +328,7 @@ describe("check suites", () => {
         earlierEngines: 0,
         merged: "none" as const,
         mergedAnswers: new Map(),
+        heldReports: new Map(),
         bootVerdicts: new Map(),
         observe: () => seenNow
       }

@@ -2,12 +2,12 @@ import { type Check, type CheckOutcome, type CheckReport, monotonicMillis, withd
 import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../engineAnswers.ts"
 import type { CheckClass, TrialCheck } from "./Check.ts"
-import { type Finding, maxDetailLength, outcomeOf, rowDetail } from "./finding.ts"
-import { referenceAgrees } from "./referenceAgrees.ts"
+import { type Finding, outcomeOf } from "./finding.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { saltOf } from "./saltOf.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { suite } from "./suiteVersion.ts"
+import { row, summaryRow } from "./summaryRow.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 import { type CheckResult, outOfTime, type SuiteClock, type SuiteTimedOut, tryCheck } from "./tryCheck.ts"
 
@@ -15,20 +15,8 @@ import { type CheckResult, outOfTime, type SuiteClock, type SuiteTimedOut, tryCh
 export interface SuiteFindings {
   readonly report: CheckReport
   readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
-}
-
-const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: rowDetail(detail) })
-
-/** A part of the last row: how many checks there are, and their names. Empty if there are none. */
-const listOf = (what: string, names: ReadonlyArray<string>): string => (names.length === 0 ? "" : `, ${names.length} ${what} (${names.join(", ")})`)
-
-/** A list of names in brackets. `room`: maximum number of characters; names that do not fit are replaced by "...". */
-const inBrackets = (names: ReadonlyArray<string>, room: number): string => {
-  for (let count = names.length; count > 0; count--) {
-    const text = ` (${[...names.slice(0, count), ...(count < names.length ? ["..."] : [])].join(", ")})`
-    if (text.length <= room) return text
-  }
-  return ""
+  /** How long the suite took. */
+  readonly seconds: number
 }
 
 /** The factor by which time limits are extended for an engine with slow tokens, measured with one answer. */
@@ -83,10 +71,6 @@ class SuiteRecord {
     this.outcomes.push({ name: check.name, class: check.class, outcome: "not_reached" })
   }
 
-  namesOf(outcome: CheckOutcome["outcome"]): ReadonlyArray<string> {
-    return this.outcomes.filter((each) => each.outcome === outcome).map(({ name }) => name)
-  }
-
   #failed(of: CheckClass): ReadonlyArray<CheckOutcome> {
     return this.outcomes.filter(({ class: each, outcome }) => each === of && outcome !== "passed" && outcome !== "not_applicable")
   }
@@ -104,20 +88,6 @@ class SuiteRecord {
   /** Whether the engine is too slow for the checks, so that the remaining checks are skipped. */
   get isTooSlow(): boolean {
     return this.#failed("required").filter(({ isComputing, outcome }) => outcome === "timeout" && isComputing === true).length >= thresholds.mostLate
-  }
-
-  /** The last row. It names the checks without a row of their own. Only people read its text. */
-  summary({ noReference }: Pick<SuiteSubject, "noReference">, elapsedSeconds: number): Check {
-    const skipped = this.namesOf("not_applicable")
-    const shown = new Set(this.rows.map(({ name }) => name))
-    const unconfirmed = this.withdrawn.filter((name) => !shown.has(name))
-    const notReached = this.namesOf("not_reached").filter((name) => !unconfirmed.includes(name))
-    const ending = `, ${elapsedSeconds} s`
-    const lists = `${listOf("not confirmed, so not served", unconfirmed)}${listOf("not reached", notReached)}`
-    const cause = noReference == null ? "" : `: ${noReference}`
-    const compared = skipped.includes(referenceAgrees.name) ? `, no_reference${cause}` : ""
-    const words = `${suite.name} ${suite.version}: ${this.rows.length} run${compared}, ${skipped.length} not applicable${lists}`
-    return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
 }
 
@@ -176,6 +146,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   }
 
   const { fingerprints = [], drifted = 0 } = state.repeats ?? {}
+  const seconds = Math.round(yield* clock.elapsed)
   const { withdrawn } = record
   return {
     report: {
@@ -183,7 +154,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       suite: suite.name,
       suite_version: suite.version,
       passed: !record.hasFailed,
-      checks: [...record.rows, record.summary(subject, Math.round(yield* clock.elapsed))],
+      checks: [...record.rows, summaryRow(record, subject, seconds)],
       outcomes: record.outcomes,
       fingerprints,
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
@@ -193,6 +164,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       ...(drifted === 0 ? {} : { drifted }),
       ...(state.loadedChecksum === null ? {} : { loaded_checksum: state.loadedChecksum })
     },
-    likelihood: state.likelihood
+    likelihood: state.likelihood,
+    seconds
   }
 })
