@@ -3,8 +3,9 @@ import { Llama } from "../../packages/reference-engine/src/Llama.ts"
 import { sound } from "../../packages/reference-engine/src/Seams.ts"
 import { faultNamed } from "../../packages/reference-engine/test/mutants/index.ts"
 
-// Loaded into an engine before it starts. On SIGUSR2 the running engine gets the fault that the file `fault` in the state folder names.
-// The path of the model contains the folder. A variable would not do: variables with paths of temporary files are changed for each pod.
+// Loaded into an engine before it starts. On SIGUSR2 the running engine gets the fault that the file `fault` in the
+// state folder names. The path of the model contains the folder. A variable would not do: variables with paths of
+// temporary files are changed for each pod.
 
 const models = new Set<Llama>()
 const { step } = Llama.prototype

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { AuditEventId, Ids, RequestId } from "@seatrial/domain"
+import { AuditEventId, Ids, RequestId, SuspicionId } from "@seatrial/domain"
 import { ApiKeys, Deployments, Runs } from "@seatrial/store"
 import { makeServing, newModel } from "@seatrial/store/testing"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
@@ -27,6 +27,7 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
   const at = new Date(now)
   const requestId = yield* ids.make(RequestId, now)
   const auditId = yield* ids.make(AuditEventId, now)
+  const suspicionId = yield* ids.make(SuspicionId, now)
   yield* Effect.gen(function* () {
     yield* sql`UPDATE organizations SET name = ${word} WHERE id = ${orgId}`
     yield* sql`UPDATE users SET name = ${word} WHERE id = ${userId}`
@@ -47,16 +48,17 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
       INSERT INTO audit_events (org_id, created_at, id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after)
       VALUES (${orgId}, ${at}, ${auditId}, 'admin', ${userId}, 'org', ${orgId}, 'updated', ${sql.json({ word })}, ${sql.json({ word })})`
     yield* sql`
+      INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, since, probes, evidence)
+      VALUES (${orgId}, ${at}, ${suspicionId}, ${serving.operation.id}, ${serving.modelId}, ${serving.revisionId}, ${word}, ${word}, 0, ${at}, 21, 1e13)`
+    yield* sql`
       INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
       VALUES (${orgId}, ${word}, ${word}, ${word}, 1, ${word}, ${serving.modelId}, true, ${serving.operation.id}, ${at}, ${at})`
   }).pipe(Effect.orDie)
 
   const all = yield* sql`
     SELECT id FROM deployments WHERE org_id = ${orgId} UNION SELECT id FROM models WHERE org_id = ${orgId} UNION SELECT id FROM revisions WHERE org_id = ${orgId}
-    UNION SELECT id FROM audit_events WHERE org_id = ${orgId} UNION SELECT id FROM api_keys WHERE org_id = ${orgId}`.pipe(
-    Effect.flatMap(Schema.decodeUnknownEffect(IdRows)),
-    Effect.orDie
-  )
+    UNION SELECT id FROM audit_events WHERE org_id = ${orgId} UNION SELECT id FROM api_keys WHERE org_id = ${orgId}
+    UNION SELECT id FROM suspicions WHERE org_id = ${orgId}`.pipe(Effect.flatMap(Schema.decodeUnknownEffect(IdRows)), Effect.orDie)
   const records: Readonly<Record<Kind, string>> = {
     request: requestId,
     receipt: requestId,

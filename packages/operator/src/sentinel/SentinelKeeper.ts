@@ -12,6 +12,14 @@ import { type EngineState, watchEngine } from "./watchEngine.ts"
 
 /** Probes at once, over all engines. */
 const mostProbes = 16
+/** The time between two probes, so that probes of many engines do not keep the operator from its passes. */
+const probeSpacing = "20 millis"
+
+/** Limits the probes of all engines together. They wait in the order in which they were due. */
+const makeLimit = Effect.gen(function* () {
+  const [turn, slots] = [yield* Semaphore.make(1), yield* Semaphore.make(mostProbes)]
+  return <A>(probe: Effect.Effect<A>): Effect.Effect<A> => Effect.andThen(turn.withPermits(1)(Effect.sleep(probeSpacing)), slots.withPermits(1)(probe))
+})
 
 /** Probes the engines that serve, and reports those whose answers differ from the verified ones. */
 export interface SentinelKeeper extends RunStore {
@@ -85,7 +93,7 @@ export const makeSentinelKeeper = Effect.fnUntraced(function* (
   const services = yield* Effect.context<HttpClient.HttpClient | Runs | Sentinels>()
   const fibers = yield* FiberMap.make<string>()
   const writer = yield* makeStateWriter
-  const slots = yield* Semaphore.make(mostProbes)
+  const limited = yield* makeLimit
   const runs = new Map<DeploymentId, FollowedRun>()
   const intervalMillis = options.seconds * 1_000
   const level = alarmLevel(options.alpha, intervalMillis)
@@ -97,7 +105,7 @@ export const makeSentinelKeeper = Effect.fnUntraced(function* (
     const state = yield* untilDone(readState(target, writer))
     const onProbe = (row: SentinelRow) => Effect.sync(() => writer.put(row))
     const onAlarm = (row: SentinelRow) => Effect.provideContext(recordAlarm(run, target, options, row), services)
-    yield* watchEngine({ run, target, verified, intervalMillis, share: options.share, level, slots, onProbe, onAlarm }, state)
+    yield* watchEngine({ run, target, verified, intervalMillis, share: options.share, level, limited, onProbe, onAlarm }, state)
   })
 
   /** The pod gets no probes any more. Its state is kept while it exists. */

@@ -27,11 +27,11 @@ export const scoreOfDistance = (nats: number): number => (nats < wholeScale ? na
 /**
  * Adds a probe. `score`: from 0 to 1.
  *
- * The mean score of a healthy engine is at most `healthyMean`, independent of its earlier scores. Then the expected factor of each
- * probe is at most 1, so for each time at which a fault may have begun the product of the factors since then is a
- * supermartingale. `total` is their sum (Shiryaev 1963, Roberts 1966): its expectation after n probes is at most n, and
- * by Ville's inequality it exceeds A within n probes with a probability of at most n / A. The delay until an alarm does
- * not depend on how long the engine was healthy before.
+ * The mean score of a healthy engine is at most `healthyMean`, independent of its earlier scores. Then the expected
+ * factor of each probe is at most 1, so for each time at which a fault may have begun the product of the factors since
+ * then is a supermartingale. `total` is their sum (Shiryaev 1963, Roberts 1966): its expectation after n probes is at
+ * most n, and by Ville's inequality it exceeds A within n probes with a probability of at most n / A. The delay until an
+ * alarm does not depend on how long the engine was healthy before.
  */
 export const addProbe = ({ probes, recent, total }: Evidence, score: number): Evidence => {
   const factor = 1 + bet * (score - healthyMean)

@@ -1,6 +1,6 @@
 import type { Run, SentinelRow } from "@seatrial/store"
 import { makeEngineClient } from "@seatrial/trial"
-import { Clock, Duration, Effect, Random, type Semaphore } from "effect"
+import { Clock, Duration, Effect, Random } from "effect"
 import type { HttpClient } from "effect/http"
 import { operatorMetrics } from "../metrics.ts"
 import { addProbe, type Evidence, healthyMean, isDoubtful, scoreOfDistance, soonerBy } from "./evidence.ts"
@@ -19,8 +19,8 @@ export interface Watching {
   readonly share: number
   /** The evidence for an alarm. */
   readonly level: number
-  /** Limits the probes of all engines at once. */
-  readonly slots: Semaphore.Semaphore
+  /** Waits until the operator has time for another probe. */
+  readonly limited: (probe: Effect.Effect<ProbeResult>) => Effect.Effect<ProbeResult>
   /** Called with the state after each probe. */
   readonly onProbe: (row: SentinelRow) => Effect.Effect<void>
   /** Records the alarm. */
@@ -51,7 +51,7 @@ const probed = (state: EngineState, nats: number, at: number): EngineState => {
 
 /** Probes one start of an engine until it is interrupted. Ends by itself only if the engine cannot be compared. */
 export const watchEngine = Effect.fnUntraced(function* (
-  { intervalMillis, level, onAlarm, onProbe, run, share, slots, target, verified }: Watching,
+  { intervalMillis, level, limited, onAlarm, onProbe, run, share, target, verified }: Watching,
   from: EngineState
 ): Effect.fn.Return<void, never, HttpClient.HttpClient> {
   const { pod, podUid, restarts, url } = target
@@ -62,7 +62,7 @@ export const watchEngine = Effect.fnUntraced(function* (
   yield* Effect.sleep(intervalMillis * (yield* Random.next))
   while (true) {
     const salt = `${podUid}-${state.probes}-${yield* Random.nextInt}`
-    const result: ProbeResult = yield* slots.withPermits(1)(probe({ ...target, client }, verified, state.probes, salt))
+    const result: ProbeResult = yield* limited(probe({ ...target, client }, verified, state.probes, salt))
     yield* operatorMetrics.sentinelProbes.update({ outcome: outcomeOf(result) }, 1)
     if (result._tag === "Incomparable") return
     if (result._tag === "Probed") {

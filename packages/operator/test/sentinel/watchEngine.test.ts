@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { engineWire } from "@seatrial/engines"
 import type { SentinelRow } from "@seatrial/store"
 import { probedLikelihood } from "@seatrial/trial"
-import { Effect, Predicate, Semaphore } from "effect"
+import { Effect, Predicate } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { alarmLevel, noEvidence } from "../../src/sentinel/evidence.ts"
@@ -67,7 +67,7 @@ const watching = <A, E>(
           intervalMillis: 60_000,
           share: 0.005,
           level: alarmLevel(1e-6, 60_000),
-          slots: yield* Semaphore.make(1),
+          limited: (probe) => probe,
           onProbe: (row) => Effect.sync(() => void rows.push(row)),
           onAlarm: (row) => Effect.sync(() => void alarms.push(row))
         },
