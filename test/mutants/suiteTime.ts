@@ -21,6 +21,7 @@ interface Request {
   readonly begunAt: number
   readonly endedAt: number
   readonly promptTokens: number
+  /** Tokens of each choice. */
   readonly answerTokens: number
 }
 
@@ -31,6 +32,7 @@ const record = (target: string, requests: Array<Request>, checkNow: () => string
   listenLocally(
     createServer((incoming, response) => {
       const [begunAt, check] = [performance.now(), checkNow()]
+      const sent: Array<Buffer> = []
       const { headers, method = "GET", url = "/" } = incoming
       const forwarded = request(`${target}${url}`, { method, headers }, (answer) => {
         const parts: Array<Buffer> = []
@@ -39,13 +41,15 @@ const record = (target: string, requests: Array<Request>, checkNow: () => string
         answer.on("end", () => {
           const text = Buffer.concat(parts).toString("utf8")
           const promptTokens = Math.max(last("prompt_tokens", text), last("input_tokens", text))
-          const answerTokens = Math.max(last("completion_tokens", text), last("output_tokens", text))
+          const answerTokens =
+            Math.max(last("completion_tokens", text), last("output_tokens", text)) / Math.max(1, last("n", Buffer.concat(sent).toString("utf8")))
           if (method === "POST") requests.push({ check, begunAt, endedAt: performance.now(), promptTokens, answerTokens })
         })
         answer.pipe(response)
       })
       forwarded.on("error", () => response.destroy())
       response.on("close", () => forwarded.destroy())
+      incoming.on("data", (part) => sent.push(part))
       incoming.pipe(forwarded)
     })
   )
@@ -90,7 +94,7 @@ const program = Effect.gen(function* () {
     const seconds = lasts(own)
     total += seconds
     const tokens = own.reduce((sum, { answerTokens }) => sum + answerTokens, 0)
-    say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${own.length} requests, ${tokens} generated tokens`)
+    say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${own.length} requests, ${Math.round(tokens)} generated tokens`)
   }
   say(`${total.toFixed(1).padStart(7)} s  in all; ${report.checks.filter(({ passed }) => !passed).length} failed rows`)
 }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
