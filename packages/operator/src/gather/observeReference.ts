@@ -57,6 +57,28 @@ const readJob = Effect.fnUntraced(function* ({ jobs, namespace, pods }: Cluster,
   return job === null ? null : observeReferenceJob(job, yield* pods.listByLabel(referenceLabel, name))
 })
 
+/** How the run's reference is computed on its class; null if it is not. */
+const planOf = ({ revision }: Run, podClass: PodClass | null): ReferencePlan | null => {
+  const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
+  return revision === null || podClass === null || engine === undefined ? null : referencePlan(revision, podClass, engine)
+}
+
+interface Seen {
+  readonly job: ObservedReference | null
+  /** The stored state; null if the commit has no reference and no known cause. */
+  readonly known: ObservedReference | null
+  /** Whether the trial of the run may still use a reference. */
+  readonly needs: boolean
+  /** Whether no run uses the Job. */
+  readonly isUnused: boolean
+}
+
+const combine = ({ isUnused, job, known, needs }: Seen): ObservedReference => {
+  if (job === null || job._tag === "Leaving") return known ?? job ?? ObservedReference.Absent()
+  if (isUnused || (known !== null && needs)) return ObservedReference.Unneeded({ code: known?._tag === "Settled" ? known.code : null })
+  return known === null || job._tag === "Ended" ? job : known
+}
+
 /**
  * The reference of the run's commit. Remembers which runs use the same Job: its end concerns all of them, and it is
  * deleted with the last of them. After a restart of the operator it may be deleted too early, and starts again. The
@@ -64,15 +86,12 @@ const readJob = Effect.fnUntraced(function* ({ jobs, namespace, pods }: Cluster,
  */
 export const observeReference = Effect.fnUntraced(function* ({ cluster, memory: { references } }: GatherFrom, run: Run, podClass: PodClass | null) {
   const { revision } = run
-  const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
-  const plan = revision === null || podClass === null || engine === undefined ? null : referencePlan(revision, podClass, engine)
+  const plan = planOf(run, podClass)
   const isUsed = plan !== null && !endedUnactivated(run.phase) && !run.modelDeleted
   references.set(run.id, isUsed ? plan.name : null)
   if (revision === null || plan === null) return ObservedReference.Settled({ code: null })
   const job = yield* readJob(cluster, plan)
-  const known = needsReference(run, revision) ? yield* settled(revision, plan) : ObservedReference.Settled({ code: null })
-  if (job === null || job._tag === "Leaving") return known ?? job ?? ObservedReference.Absent()
-  const isUnneeded = !isUsed && references.of(plan.name).length === 0
-  if (isUnneeded || (known !== null && needsReference(run, revision))) return ObservedReference.Unneeded({ code: known?.code ?? null })
-  return known === null || job._tag === "Ended" ? job : known
+  const needs = needsReference(run, revision)
+  const known = needs ? yield* settled(revision, plan) : ObservedReference.Settled({ code: null })
+  return combine({ job, known, needs, isUnused: !isUsed && references.of(plan.name).length === 0 })
 })
