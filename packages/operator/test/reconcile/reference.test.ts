@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { otherDeployment, run } from "../observations.ts"
+import { otherDeployment, revision, run } from "../observations.ts"
 import { computed, fails, jobsOf, type Stage, serves, stageWith, succeeds } from "./referenceStage.ts"
 import { makeStage } from "./stage.ts"
 
@@ -27,6 +27,21 @@ describe("the reference of a commit", () => {
         yield* stage.operate(stage.until(serves(stage)))
         assert.isFalse(
           stage.writes.some((write) => write.includes("reference")),
+          stage.writes.join()
+        )
+      }
+    })
+  )
+
+  it.effect("is not computed for a commit that has one, nor for quantized files, and no trial waits", () =>
+    Effect.gen(function* () {
+      const known = stageWith()
+      known.references.push(computed)
+      const quantized = stageWith(undefined, { ...revision.facts, config: { ...revision.facts.config, quantization: "fp8" } })
+      for (const stage of [known, quantized]) {
+        yield* stage.operate(stage.until(serves(stage)))
+        assert.isFalse(
+          stage.writes.some((write) => write.includes("reference-")),
           stage.writes.join()
         )
       }

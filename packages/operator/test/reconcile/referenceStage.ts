@@ -1,5 +1,6 @@
+import { Option } from "effect"
 import { referenceLabel } from "../../src/resources/objectNames.ts"
-import { hostClass } from "../observations.ts"
+import { hostClass, revision } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 export type Stage = ReturnType<typeof makeStage>
@@ -19,8 +20,8 @@ export const succeeds = (stage: Stage) => ends(stage, "Succeeded", { exitCode: 0
 export const fails = (stage: Stage, exitCode: number, reason: string) => ends(stage, "Failed", { exitCode, reason })
 
 /** A stage whose host class computes references. */
-export const stageWith = (referenceJob: object = { image: "python:1", waitSeconds: 600 }) => {
-  const stage = makeStage()
+export const stageWith = (referenceJob: object = { image: "python:1", waitSeconds: 600 }, facts = revision.facts) => {
+  const stage = makeStage(Option.none(), facts)
   const { gpu_count: gpuCount, name, runtimes } = hostClass
   const spec = { runtimes, gpuPool: hostClass.gpu_pool, gpuCount, gpuMemoryBytes: 2 ** 30, pricePerGpuHour: "1", bootDeadlineSeconds: 60, simulated: true }
   stage.kube.add("HostClass", name, { spec: { ...spec, referenceJob } })
