@@ -85,6 +85,17 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   chat_temperature_doubled_streamed: ["sampling_distribution"],
   texts_penalties_ignored: ["sampling_distribution"],
 
+  // Characters of several code points.
+  marks_dropped: ["characters_intact"],
+  joiners_dropped_streamed: ["characters_intact"],
+  composed: ["characters_intact"],
+  decomposed_streamed: ["characters_intact"],
+  call_characters_halved: ["characters_intact"],
+  call_characters_escaped: ["characters_intact"],
+  logprob_bytes_cut: ["characters_intact"],
+  stop_marks_dropped: ["characters_intact"],
+  echo_composed: ["characters_intact"],
+
   // Processing of the prompt before the model.
   bos_missing: ["template_agrees"],
   bos_double: ["template_agrees"],

@@ -2,6 +2,7 @@ import type { Fault } from "../../src/Seams.ts"
 import { adapterMutants } from "./adapter.ts"
 import { bodyMutants } from "./body.ts"
 import { cacheMutants } from "./cache.ts"
+import { characterMutants } from "./characters.ts"
 import { drawingMutants } from "./drawing.ts"
 import { forwardMutants } from "./forward.ts"
 import { knownPromptMutants } from "./knownPrompts.ts"
@@ -27,6 +28,7 @@ export const mutants: ReadonlyMap<string, Mutant> = new Map(
     ...promptMutants,
     ...bodyMutants,
     ...streamMutants,
+    ...characterMutants,
     ...structureMutants,
     ...thoughtMutants,
     ...pathMutants,

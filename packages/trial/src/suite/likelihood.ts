@@ -107,7 +107,7 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
   name: "text_likelihood",
   class: "required",
   purpose: "The suite's texts are as likely as with right weights and positions, and as at an earlier trial",
-  limitSeconds: seconds(40),
+  limitSeconds: seconds(60),
   run: Effect.fnUntraced(function* (subject) {
     const { detail } = yield* scoreLikelihood(subject, keep)
     return extentOf(subject.parameters).drawnTexts === 0 ? detail : `${detail}; ${yield* drawnAreLikelier(subject)}`

@@ -5,6 +5,7 @@ import { fidelityCheck } from "../fidelity/fidelityCheck.ts"
 import { batchEqualsAlone, promptsApart } from "./batchChecks.ts"
 import { seconds, type TrialCheck } from "./Check.ts"
 import { cacheHitEqual } from "./cacheHitEqual.ts"
+import { charactersIntact } from "./charactersIntact.ts"
 import { configCoherent } from "./configCoherent.ts"
 import { decodeMatchesPrefill, greedyIsTop } from "./decodingChecks.ts"
 import { farLikelihood } from "./farLikelihood.ts"
@@ -144,6 +145,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   contextEdge,
   farLikelihood,
   needle,
+  charactersIntact,
   ...chatFeatures,
   ...otherPaths,
   kvPressure(pressureSeconds),

@@ -49,7 +49,7 @@ const regular: Extent = {
   topTokens: 32,
   decodedPrompts: 8,
   decodedTokens: 64,
-  drawnTexts: 8,
+  drawnTexts: 24,
   farTexts: 8,
   longestDecoded: 128,
   longAnswer: 512,

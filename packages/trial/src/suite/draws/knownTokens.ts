@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { EngineUnreachable, Unexpected } from "../../engineAnswers.ts"
+import { promptTokens } from "../../promptTokens.ts"
 import { textPath } from "../../Subject.ts"
 import type { PinnedTokenizer } from "../readPinned.ts"
 import { chatPath, continuation, type Fields, goOn, put, questionOf, type SuiteSubject, scoreOf } from "../SuiteSubject.ts"
@@ -30,6 +31,8 @@ export interface KnownDraws {
 
 /** Tokens of a cached block in most engines. Of a prompt with one token more only that one is computed for each draw. */
 const block = 16
+/** Number of tokens of the vocabulary at the beginning of a continued text. */
+const vocabularyTokens = 8
 const beyondBlocks = (length: number) => (length + block - 1) % block
 
 const isWord = (text: string) => /^\p{L}+$/u.test(text)
@@ -120,6 +123,9 @@ export const knownDraws = Effect.fnUntraced(function* (subject: SuiteSubject): E
   const [whole = []] = yield* tokenizer.encode(drawn, true)
   const [plain = []] = yield* tokenizer.encode(drawn, false)
   const isBiased = (path: string) => capabilities.supported_parameters_by_endpoint[path]?.includes("logit_bias") === true
-  const texts = isBiased(textPath) ? yield* ofTexts(subject, whole.slice(0, most - beyondBlocks(most))) : []
+  // Tokens from anywhere in the vocabulary, so that no engine can know the prompt from a corpus.
+  const [first = 0, ...rest] = whole
+  const mixed = [first, ...promptTokens(subject.vocabSize, vocabularyTokens, seed), ...rest]
+  const texts = isBiased(textPath) ? yield* ofTexts(subject, mixed.slice(0, most - beyondBlocks(most))) : []
   return chat && isBiased(chatPath) ? [...texts, ...(yield* ofMessages(subject, tokenizer, plain.slice(0, most)))] : texts
 })
