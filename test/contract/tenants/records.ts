@@ -27,7 +27,7 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
   const at = new Date(now)
   const requestId = yield* ids.make(RequestId, now)
   const auditId = yield* ids.make(AuditEventId, now)
-  const suspicionId = yield* ids.make(SuspicionId, now)
+  const suspicionIds = [yield* ids.make(SuspicionId, now), yield* ids.make(SuspicionId, now)] as const
   yield* Effect.gen(function* () {
     yield* sql`UPDATE organizations SET name = ${word} WHERE id = ${orgId}`
     yield* sql`UPDATE users SET name = ${word} WHERE id = ${userId}`
@@ -49,7 +49,8 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
       VALUES (${orgId}, ${at}, ${auditId}, 'admin', ${userId}, 'org', ${orgId}, 'updated', ${sql.json({ word })}, ${sql.json({ word })})`
     yield* sql`
       INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, since, probes, evidence)
-      VALUES (${orgId}, ${at}, ${suspicionId}, ${serving.operation.id}, ${serving.modelId}, ${serving.revisionId}, ${word}, ${word}, 0, ${at}, 21, 1e13)`
+      SELECT ${orgId}, ${at}, id, ${serving.operation.id}, ${serving.modelId}, ${serving.revisionId}, ${word}, ${word}, restarts - 1, ${at}, 21, 1e13
+      FROM unnest(ARRAY[${suspicionIds[0]}, ${suspicionIds[1]}]) WITH ORDINALITY AS s (id, restarts)`
     yield* sql`
       INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
       VALUES (${orgId}, ${word}, ${word}, ${word}, 1, ${word}, ${serving.modelId}, true, ${serving.operation.id}, ${at}, ${at})`

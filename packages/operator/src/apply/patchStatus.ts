@@ -56,6 +56,7 @@ interface PatchInput {
   readonly unfunded: string | null
   readonly withheld: string | null
   readonly stopped: string | null
+  readonly suspicion: string | null
   readonly classGone: boolean
   readonly now: number
 }

@@ -34,6 +34,8 @@ interface StatusInput {
   readonly refusal?: Refusal | null
   /** Why the model has stopped halfway to this revision; null if it has not. */
   readonly stopped?: string | null
+  /** The message about an engine whose probes differ from the trial; null if there is none. */
+  readonly suspicion?: string | null
   /** Whether its host class does not exist. */
   readonly classGone?: boolean
   /** Unix milliseconds. */
@@ -126,6 +128,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
     condition("Available", availableVerdict(run, ready)),
     ...(scaling === undefined ? (before?.conditions ?? []).filter(({ type }) => type === "ScalingLimited") : []),
     ...(scaling === undefined || scaling === null ? [] : [condition("ScalingLimited", scaling)]),
+    ...(input.suspicion == null ? [] : [condition("Suspect", { holds: true, reason: "AnswersChanged", message: input.suspicion })]),
     ...progress.map(({ type, verdict }) => condition(type, verdict, refused?.observedGeneration)),
     condition("Activated", activatedVerdict(input)),
     condition("Failed", failedVerdict(input))

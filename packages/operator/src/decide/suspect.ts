@@ -1,3 +1,4 @@
+import { enginesOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { Action, type Decision } from "./Decision.ts"
 import { draining } from "./draining.ts"
@@ -15,6 +16,12 @@ const mostReplacements = 3
 
 /** Whether the engine passed its start, but its probes since then differ from the trial. */
 export const isSuspect = ({ boot }: Pick<Observation, "boot">): boolean => boot?.verdict?.outcome === "suspect"
+
+/** The message about the first engine of the run whose probes differ from the trial; null if there is none. */
+export const suspicionOf = (observation: Observation): string | null => {
+  const suspect = enginesOf(observation).find(({ alone }) => isSuspect(alone) && alone.pod !== null)
+  return suspect === undefined ? null : describe(suspect.alone)
+}
 
 const describe = ({ boot }: Observation): string => `The engine's answers differ from those of its trial: ${boot?.verdict?.message ?? ""}`
 

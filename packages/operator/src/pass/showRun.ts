@@ -6,6 +6,7 @@ import { recordEngines } from "../apply/recordEngines.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
 import { shownEngine } from "../decide/fleet.ts"
 import { stoppedMove } from "../decide/stoppedMove.ts"
+import { suspicionOf } from "../decide/suspect.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
 import { enginesOf } from "../observation/engines.ts"
 import { isServed } from "../observation/isServed.ts"
@@ -79,6 +80,7 @@ export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconci
     unfunded,
     withheld: whyNoTraffic(shown, now),
     stopped: stopped === null ? null : `${stopped.message} ${stopped.remedy}`,
+    suspicion: suspicionOf(observation),
     classGone: observation.podClass === null,
     now
   })

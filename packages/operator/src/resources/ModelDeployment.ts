@@ -309,7 +309,7 @@ export const ModelDeploymentStatus = Schema.Struct({
   conditions: optional(
     Schema.Array(Condition).annotate({
       description:
-        "Accepted: whether this specification has a run. Ready: whether its engine serves. Available: whether the model answers, with this or an earlier revision. ScalingLimited: whether the model has fewer engines than it should have, and why. Progressing: whether the newest run proceeds or has succeeded. Stalled: whether nothing happens until the specification changes. Activated, Failed: how the run ended."
+        "Accepted: whether this specification has a run. Ready: whether its engine serves. Available: whether the model answers, with this or an earlier revision. ScalingLimited: whether the model has fewer engines than it should have, and why. Suspect: present if the probes of a serving engine differ from its trial. Progressing: whether the newest run proceeds or has succeeded. Stalled: whether nothing happens until the specification changes. Activated, Failed: how the run ended."
     })
   ),
   observedGeneration: optional(count("The generation of the specification that the operator last saw."))

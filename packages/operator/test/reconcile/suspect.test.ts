@@ -10,6 +10,11 @@ const uidOf = ({ kube }: ReturnType<typeof makeStage>): string => {
   const metadata = Option.getOrUndefined(kube.find("Pod", name))?.metadata
   return Predicate.isObject(metadata) ? String(metadata.uid) : ""
 }
+const conditionOf = (stage: ReturnType<typeof makeStage>, of: string): string => {
+  const conditions = stage.mirrored()?.conditions
+  const condition: unknown = Array.isArray(conditions) ? conditions.find(({ type }) => type === of) : undefined
+  return Predicate.isObject(condition) ? `${condition.status} ${condition.reason}` : ""
+}
 const serves = (stage: ReturnType<typeof makeStage>) => () => stage.mirrored()?.message === "Serves."
 
 /** The only engine of a model has an alarm that an earlier leader raised. `withdrawLast`: of its host class. */
@@ -38,6 +43,7 @@ describe("an engine with an alarm of an earlier leader", () => {
         })
       )
       assert.notStrictEqual(uidOf(stage), before)
+      assert.strictEqual(conditionOf(stage, "Suspect"), "")
       assert.deepStrictEqual(
         stage.row().nodeFaults.map(({ code }) => code),
         ["answers_changed"]
@@ -51,6 +57,8 @@ describe("an engine with an alarm of an earlier leader", () => {
       const { before, stage } = yield* suspected(false)
       yield* stage.operate(stage.until(() => String(stage.mirrored()?.message).includes("The engine's answers differ from those of its trial")))
       assert.deepStrictEqual([uidOf(stage), stage.row().endpoints.length], [before, 1])
+      assert.deepStrictEqual(conditionOf(stage, "Suspect"), "True AnswersChanged")
+      assert.deepStrictEqual(conditionOf(stage, "Ready"), "True Serving")
     })
   )
 })
