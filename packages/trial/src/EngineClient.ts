@@ -1,7 +1,7 @@
 import { dataOfLine, monotonicMillis, reasoningOf } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
 import { HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
-import { type AnswerTooLong, answerPieces, answerText } from "./answerText.ts"
+import { type AnswerTooLong, answerPieces, answerText, mostMetricsBytes } from "./answerText.ts"
 import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
 import { StreamCollector } from "./StreamCollector.ts"
 import { type EngineAddress, type SilenceWatch, watchSilence } from "./watchSilence.ts"
@@ -76,9 +76,9 @@ const millisToFirstPiece = Effect.fnUntraced(function* (open: OpenStream, path: 
 export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddress): Effect.fn.Return<EngineClient, never, HttpClient.HttpClient> {
   const http = yield* HttpClient.HttpClient
   const { bounded, recordSign, lastSignAt } = yield* watchSilence(http, address)
-  const read = (request: HttpClientRequest.HttpClientRequest) =>
+  const read = (request: HttpClientRequest.HttpClientRequest, mostBytes = address.mostBytes) =>
     http.execute(request).pipe(
-      Effect.flatMap((response) => Effect.map(answerText(response), (text) => ({ status: response.status, text }))),
+      Effect.flatMap((response) => Effect.map(answerText(response, mostBytes), (text) => ({ status: response.status, text }))),
       Effect.mapError(unreachable),
       Effect.tap(recordSign),
       bounded
@@ -87,11 +87,11 @@ export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddr
   const open: OpenStream = Effect.fnUntraced(function* (path, body) {
     const response = yield* Effect.mapError(http.execute(posted(path, JSON.stringify(body))), unreachable)
     if (response.status !== 200) return yield* refused(response.status)
-    return answerPieces(response).pipe(Stream.splitLines, Stream.mapError(unreachable))
+    return answerPieces(response, address.mostBytes).pipe(Stream.splitLines, Stream.mapError(unreachable))
   })
   return {
     lastSignAt,
-    get: (path) => read(HttpClientRequest.get(`${address.url}${path}`)),
+    get: (path) => read(HttpClientRequest.get(`${address.url}${path}`), Math.min(mostMetricsBytes, address.mostBytes ?? mostMetricsBytes)),
     post: (path, body) => read(posted(path, body)),
     ask: Effect.fnUntraced(function* (path, body) {
       const { status, text } = yield* read(posted(path, JSON.stringify(body)))

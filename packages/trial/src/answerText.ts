@@ -4,8 +4,11 @@ import type { HttpClientResponse } from "effect/http"
 /** An engine sends more than any sound answer has. */
 export class AnswerTooLong extends Data.TaggedError("AnswerTooLong")<{ readonly mostBytes: number }> {}
 
-/** Bytes of an answer. The longest sound one has the log-probabilities of 262,144 tokens in about 20 MB. */
-const mostAnswerBytes = 64 * 2 ** 20
+/** Bytes of an answer. The longest sound one has the log-probabilities of 131,072 tokens in less than 20 MB. */
+const mostAnswerBytes = 24 * 2 ** 20
+
+/** Bytes of an engine's metrics. */
+export const mostMetricsBytes = 4 * 2 ** 20
 
 /**
  * The text of an answer in pieces. Fails if it is too long: all organizations share this process, so an engine that

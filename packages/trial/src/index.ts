@@ -1,4 +1,4 @@
-export { answerText } from "./answerText.ts"
+export { answerText, mostMetricsBytes } from "./answerText.ts"
 export { runBenchmark } from "./benchmark/runBenchmark.ts"
 export { workload } from "./benchmark/workload.ts"
 export { makeEngineClient } from "./EngineClient.ts"

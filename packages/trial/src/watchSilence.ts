@@ -2,7 +2,7 @@ import type { MetricSeries } from "@seatrial/domain"
 import { monotonicMillis } from "@seatrial/domain"
 import { Duration, Effect } from "effect"
 import { type HttpClient, HttpClientRequest } from "effect/http"
-import { answerText } from "./answerText.ts"
+import { answerText, mostMetricsBytes } from "./answerText.ts"
 import { EngineUnreachable } from "./engineAnswers.ts"
 import { gauge } from "./gauge.ts"
 
@@ -19,6 +19,8 @@ export interface EngineAddress {
   readonly url: string
   /** How long the engine may be silent. */
   readonly timeout: Duration.Input
+  /** Bytes of an answer; absent: enough for all that a trial asks. */
+  readonly mostBytes?: number
   /** The metrics that move while the engine computes. */
   readonly work: ReadonlyArray<MetricSeries>
 }
@@ -49,7 +51,7 @@ export const watchSilence = Effect.fnUntraced(function* (http: HttpClient.HttpCl
   // Shared by all waiting exchanges. Succeeds with whether the counters could be read.
   const readCounters = yield* Effect.cachedWithTTL(
     http.execute(HttpClientRequest.get(`${url}/metrics`)).pipe(
-      Effect.flatMap((response) => answerText(response)),
+      Effect.flatMap((response) => answerText(response, mostMetricsBytes)),
       Effect.timeout(counterTimeout),
       Effect.orElseSucceed(() => null),
       Effect.flatMap((metrics) => {

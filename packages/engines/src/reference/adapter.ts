@@ -163,7 +163,7 @@ export const reference: EngineAdapter = {
   measured: ({ log, metrics }): Measured => {
     const weights = last(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)
     const cache = last(log, /Available KV cache memory: ([\d.]+) GiB/g)
-    const info = /vllm:cache_config_info\{([^}]*)\}/.exec(metrics)?.[1] ?? ""
+    const info = metrics.split("\n").find((line) => line.startsWith("vllm:cache_config_info{")) ?? ""
     const label = (name: string) => new RegExp(`${name}="([\\d.]+)"`).exec(info)?.[1]
     const tokens = label("kv_cache_size_tokens")
     const concurrency = label("kv_cache_max_concurrency")

@@ -60,16 +60,25 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
 }
 
+/** Whether the engine starts or is being replaced. False if its start failed the comparison: it then waits for a person. */
+const isComing = (member: DecidedMember): boolean => {
+  const { boot, pod } = member.alone
+  if (servesOn(member)) return false
+  return pod === null ? member.decision.actions.some(({ _tag }) => _tag === "EnsurePod") : boot?.verdict?.outcome !== "differs"
+}
+
 /**
- * Replaces an engine whose probes differ from the trial if the model serves without it. Of several such engines, the
- * first one is replaced first.
+ * Replaces engines whose probes differ from the trial, one after the other: a shared cause must not withdraw all
+ * engines of a model. An engine without traffic is replaced first. Others follow when the rest of the model serves.
  */
-const withoutSuspects = (members: ReadonlyArray<DecidedMember>, now: number): ReadonlyArray<DecidedMember> =>
-  members.map((member) => {
-    const { alone, ordinal } = member
-    const othersServe = members.some((other) => other !== member && servesOn(other) && (!isSuspect(other.alone) || other.ordinal > ordinal))
-    return isSuspect(alone) && alone.pod !== null && othersServe ? { ...member, decision: held(alone, now, true) } : member
-  })
+const withoutSuspects = (members: ReadonlyArray<DecidedMember>, now: number): ReadonlyArray<DecidedMember> => {
+  const suspects = members.filter(({ alone }) => hasPod(alone) && isSuspect(alone))
+  const first = suspects.find(({ alone }) => hasPod(alone) && endpointOf(alone) === undefined) ?? suspects[0]
+  if (first === undefined || members.length === 1) return members
+  const rest = members.filter((member) => member !== first)
+  const part = rest.some(isComing) ? "stays" : rest.some(servesOn) ? "goes" : "alone"
+  return members.map((member) => (member === first ? { ...member, decision: held(member.alone, now, part) } : member))
+}
 
 /** An engine above the first that does not exist. `isGranted`: whether there is room for it. */
 const absent = ({ alone }: Member, { growth }: Observation, isGranted: boolean, now: number): Decision => {
@@ -83,7 +92,7 @@ const decideMembers = (observation: Observation, members: ReadonlyArray<Member>,
   let room = observation.growth.room
   const decided = members.map((member): DecidedMember => {
     const isAbsent = member.ordinal > 0 && member.alone.pod === null
-    return { ...member, decision: isAbsent ? absent(member, observation, room-- > 0, now) : held(member.alone, now) }
+    return { ...member, decision: isAbsent ? absent(member, observation, room-- > 0, now) : held(member.alone, now, members.length > 1 ? "stays" : "alone") }
   })
   const replaced = withoutSuspects(decided, now)
   const leaving = leavers(observation, replaced)

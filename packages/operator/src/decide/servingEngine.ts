@@ -10,7 +10,7 @@ import { Action, act, by, type Decision } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
-import { noteSuspect, replaceSuspect } from "./suspect.ts"
+import { noteSuspect, replaceSuspect, type SuspectPart } from "./suspect.ts"
 import { describeTraffic, endpointOf } from "./traffic.ts"
 import { withdrawn } from "./withdraw.ts"
 
@@ -110,17 +110,17 @@ const withoutEngine = (observation: Observation): Decision =>
     : by("createPod", act("Seatrial starts the engine again.", Action.EnsurePod({})))
 
 /**
- * The serving revision. Its engine exists, and is published exactly while it is ready. `othersServe`: whether the model
- * serves without it.
+ * The serving revision. Its engine exists, and is published exactly while it is ready. `part`: what may happen to it
+ * after an alarm.
  */
-export const serving = (observation: Observation, now: number, othersServe: boolean): Decision => {
+export const serving = (observation: Observation, now: number, part: SuspectPart): Decision => {
   if (!hasPod(observation)) return withdrawn(observation, withoutEngine(observation))
   const withheld = withheldFrom(observation, now)
   if (withheld !== null) return withdrawn(observation, withheld)
-  const replacement = replaceSuspect(observation, now, othersServe)
+  const replacement = replaceSuspect(observation, now, part)
   if (replacement !== null) return by("suspect", replacement)
   // The image of an old revision may not be recorded yet.
   const { message, ...traffic } = describeTraffic(observation, now)
-  const { events, remark } = noteSuspect(observation)
+  const { events, remark } = noteSuspect(observation, part)
   return by("serves", { ...act(message + remark, ...events, ...publish(observation), ...noteImage(observation)), ...traffic })
 }

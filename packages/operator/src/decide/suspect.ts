@@ -14,6 +14,12 @@ const answersChanged = "answers_changed"
  */
 const mostReplacements = 3
 
+/**
+ * What may happen to an engine with an alarm: `goes`: the model serves without it; `alone`: it does not, so the host class
+ * decides; `stays`: another engine is replaced first.
+ */
+export type SuspectPart = "goes" | "alone" | "stays"
+
 /** Whether the engine passed its start, but its probes since then differ from the trial. */
 export const isSuspect = ({ boot }: Pick<Observation, "boot">): boolean => boot?.verdict?.outcome === "suspect"
 
@@ -35,13 +41,13 @@ const notes = (observation: Observation, message: string): ReadonlyArray<Action>
 
 /**
  * Withdraws an engine whose probes differ from the trial, lets it finish its requests, and deletes its pod. The next
- * pass starts another one, on another node if there is one. `othersServe`: whether the model serves without it. Null if
- * the engine goes on: it is the last one and its host class does not permit this, or replacing did not help.
+ * pass starts another one, on another node if there is one. Null if the engine goes on: it is the last one and its host
+ * class does not permit this, another one is replaced first, or replacing did not help.
  */
-export const replaceSuspect = (observation: EngineObservation, now: number, othersServe: boolean): Decision | null => {
+export const replaceSuspect = (observation: EngineObservation, now: number, part: SuspectPart): Decision | null => {
   const { boot, podClass } = observation
   if (boot === null || !isSuspect(observation)) return null
-  const mayWithdraw = boot.failures <= mostReplacements && (othersServe || podClass?.sentinel?.withdrawLast === true)
+  const mayWithdraw = boot.failures <= mostReplacements && (part === "goes" || (part === "alone" && podClass?.sentinel?.withdrawLast === true))
   const isPublished = endpointOf(observation) !== undefined
   if (isPublished && !mayWithdraw) return null
   const message = `${describe(observation)} The engine is replaced.`
@@ -50,12 +56,14 @@ export const replaceSuspect = (observation: EngineObservation, now: number, othe
 }
 
 /** For an engine that goes on although its probes differ: what to record, and a remark for its message. */
-export const noteSuspect = (observation: Observation): { readonly events: ReadonlyArray<Action>; readonly remark: string } => {
+export const noteSuspect = (observation: Observation, part: SuspectPart): { readonly events: ReadonlyArray<Action>; readonly remark: string } => {
   if (!isSuspect(observation)) return { events: [], remark: "" }
   const why =
     (observation.boot?.failures ?? 0) > mostReplacements
       ? "Replacing engines of the model did not help. Deploy the model again."
-      : "It goes on because the model has no other engine. Delete its pod to replace it, or set sentinel.withdrawLast in the host class."
+      : part === "stays"
+        ? "It goes on until another engine is replaced."
+        : "It goes on because the model has no other engine. Delete its pod to replace it, or set sentinel.withdrawLast in the host class."
   const message = `${describe(observation)} ${why}`
   return { events: notes(observation, message), remark: ` ${message}` }
 }

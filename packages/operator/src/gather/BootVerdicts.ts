@@ -47,6 +47,9 @@ export const keepVerdict = (
   pod: ObservedPod,
   result: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly at: number }
 ) => {
-  const before = verdicts.get(pod.name)?.failures ?? 0
+  const known = verdicts.get(pod.name)
+  // A restart in the pod of an alarm is not a replacement. Its start counts as the first with different answers.
+  const isSamePod = known?.outcome === "suspect" && known.boot.startsWith(`${pod.uid} `)
+  const before = isSamePod ? 0 : (known?.failures ?? 0)
   verdicts.set(pod.name, { ...result, boot: bootOf(pod), failures: result.outcome === "differs" ? before + 1 : 0 })
 }

@@ -30,7 +30,8 @@ export const observeReferenceJob = (job: WatchedJob, pods: ReadonlyArray<Watched
   if (job.metadata.deletionTimestamp !== undefined) return ObservedReference.Leaving()
   if (holds(job, "Complete")) {
     const pod = pods.find(({ status }) => status?.phase === "Succeeded")
-    return ObservedReference.Ended({ pod: pod?.metadata.name ?? null, code: null })
+    // The watch of pods may be late. If the pod was deleted, Kubernetes deletes the Job too, and it starts again.
+    return pod === undefined ? ObservedReference.Active() : ObservedReference.Ended({ pod: pod.metadata.name, code: null })
   }
   if (!holds(job, "Failed")) return ObservedReference.Active()
   const code = failureOf(pods)

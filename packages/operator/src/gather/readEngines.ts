@@ -1,7 +1,7 @@
 import { engineWire } from "@seatrial/engines"
 import type { KubeClient, Node } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import { answerText, gauge } from "@seatrial/trial"
+import { answerText, gauge, mostMetricsBytes } from "@seatrial/trial"
 import { Effect } from "effect"
 import { HttpClient } from "effect/http"
 import { drainTime } from "../limits.ts"
@@ -38,7 +38,7 @@ export const requestsOf = Effect.fnUntraced(function* ({ revision }: Run, { url 
   if (revision === null || url === null) return null
   const http = yield* HttpClient.HttpClient
   const text = yield* http.get(`${url}/metrics`).pipe(
-    Effect.flatMap((response) => answerText(response)),
+    Effect.flatMap((response) => answerText(response, mostMetricsBytes)),
     Effect.timeout("2 seconds"),
     Effect.orElseSucceed(() => "")
   )

@@ -38,7 +38,7 @@ export const referencePlan = (
   const own = needsGpu && !hostClass.simulated ? imageOn(hostClass, revision.settings.runtime) : null
   const image = job?.image ?? own
   if (job === undefined || image === null) return null
-  const attempt = { ...referenceKeyOf(revision), madeFrom: digestOf([image, job.python, job.memoryBytes, referenceProgram]) }
+  const attempt = { ...referenceKeyOf(revision), madeFrom: digestOf([image, job.python, job.cpu, job.memoryBytes, referenceProgram]) }
   return { attempt, name: referenceJobName(attempt), image, job }
 }
 

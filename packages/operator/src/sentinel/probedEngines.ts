@@ -32,7 +32,8 @@ interface Pass {
 const targetOf = (alone: Observation, node: string | null): ProbeTarget | null => {
   const { boot, engine, pod, podClass, run } = alone
   const { revision } = run
-  if (!isServed(alone) || boot === null || engine === null || podClass === null || revision === null) return null
+  // A run that serves with the engine of another one leaves the probes to that one.
+  if (run.engineRun !== run.id || !isServed(alone) || boot === null || engine === null || podClass === null || revision === null) return null
   if (pod === null || pod.url === null || !isGood({ alone })) return null
   const { facts, id, settings } = revision
   return {

@@ -7,6 +7,9 @@ import { addProbe, type Evidence, healthyMean, isDoubtful, scoreOfDistance, soon
 import { ProbeResult, probe, probeLimit } from "./probe.ts"
 import type { ProbeTarget } from "./probedEngines.ts"
 
+/** Bytes of an answer to a probe. Log-probabilities of 256 tokens take about 30 KB. */
+const mostProbeBytes = 2 ** 20
+
 /** What the probes of an engine have shown. Times are Unix milliseconds. */
 export interface EngineState extends Evidence, Pick<SentinelRow, "alarmedAt" | "goodAt" | "goodProbes" | "probedAt"> {}
 
@@ -55,7 +58,7 @@ export const watchEngine = Effect.fnUntraced(function* (
   from: EngineState
 ): Effect.fn.Return<void, never, HttpClient.HttpClient> {
   const { pod, podUid, restarts, url } = target
-  const client = yield* makeEngineClient({ url, timeout: "30 seconds", work: target.metrics.work })
+  const client = yield* makeEngineClient({ url, timeout: "30 seconds", mostBytes: mostProbeBytes, work: target.metrics.work })
   const rowOf = (state: EngineState): SentinelRow => ({ ...state, orgId: run.orgId, deploymentId: run.id, pod, podUid, restarts })
   let state = from
   // Engines that started together are not probed together.

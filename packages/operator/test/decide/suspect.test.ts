@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { withheld } from "../../src/decide/bootCheck.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { keepAlarm, observeBoot } from "../../src/gather/BootVerdicts.ts"
+import { keepAlarm, keepVerdict, observeBoot } from "../../src/gather/BootVerdicts.ts"
 import { drainTime } from "../../src/limits.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import type { ObservedEngine } from "../../src/observation/ObservedEngine.ts"
@@ -73,6 +73,9 @@ const [good, bad] = [bootOf(0, "same"), bootOf(0, "suspect")]
 const noted = { nodeFaults: [{ node: "node-1", code: "answers_changed", at: 5 }] }
 const recorded = ["AnswersChanged", "answers_changed 0"]
 
+/** The first of two engines starts. */
+const starting = model(good, [member(1, "suspect")], [1], { pod: podOf(0, false), boot: { boot: "pod-9 0", failures: 0, verdict: null }, podClass: consenting })
+
 describe("an engine whose probes differ from its trial", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, actions: ReadonlyArray<string>]> = [
     ["loses its traffic if another one serves", model(bad, [member(1, "same")], [0, 1]), ["Publish 1", ...recorded]],
@@ -83,6 +86,29 @@ describe("an engine whose probes differ from its trial", () => {
     ["loses it although it is the only one if the host class permits this", model(bad, [], [0], { podClass: consenting }), [...recorded, "Publish "]],
     ["loses it one after the other if all differ", model(bad, [member(1, "suspect")], [0, 1], {}, noted), ["Publish 1"]],
     ["waits for the one before it to be replaced", model(bad, [member(1, "suspect")], [1], { withdrawnAt: 100 }, noted), []],
+    ["keeps it while another one is replaced, although the host class permits to withdraw the last one", starting, ["AnswersChanged", "answers_changed 1"]],
+    [
+      "loses it one after the other also if all of four differ",
+      model(
+        bad,
+        [1, 2, 3].map((ordinal) => member(ordinal, "suspect")),
+        [0, 1, 2, 3],
+        { podClass: consenting },
+        noted
+      ),
+      ["Publish 1,2,3"]
+    ],
+    [
+      "waits for the pod of the one before it",
+      model(
+        bad,
+        [1, 2].map((ordinal) => member(ordinal, "suspect")),
+        [1, 2],
+        { pod: null },
+        noted
+      ),
+      ["EnsurePod"]
+    ],
     ["keeps it if replacing did not help", model(bootOf(0, "suspect", 4), [member(1, "same")], [0, 1]), recorded],
     ["gets no traffic again after it was withdrawn", model(bad, [member(1, "same")], [1], { withdrawnAt: 100 }), recorded]
   ]
@@ -106,6 +132,19 @@ describe("an engine whose probes differ from its trial", () => {
     )
     assert.isNull(withheld(only))
     assert.strictEqual(withheld(model(bad, [], [], { podClass: consenting })), "AnswersDiffer")
+  })
+
+  it("is compared for the first time if its container restarts in its pod", () => {
+    const verdicts = new Map()
+    const own = podOf(0)
+    const alarm = { pod: own.name, podUid: own.uid, restarts: 0, alarmedAt: 5, since: 1, probes: 40, lately: 2 }
+    const failuresOf = (restarted: typeof own) => {
+      keepAlarm(verdicts, alarm)
+      keepVerdict(verdicts, restarted, { outcome: "differs", message: "", at: 9 })
+      return verdicts.get(own.name)?.failures
+    }
+    assert.strictEqual(failuresOf({ ...own, restarts: 1 }), 1)
+    assert.strictEqual(failuresOf({ ...own, uid: "pod-9" }), 3)
   })
 
   it("is another one after its next start", () => {

@@ -1,5 +1,6 @@
 import { checkedTopTokens, type TrialMetrics } from "@seatrial/domain"
 import { Effect } from "effect"
+import { labelsOf } from "../gauge.ts"
 import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { Reading } from "./readAnswer.ts"
@@ -25,9 +26,9 @@ const firstShift = (one: Reading, other: Reading): number => {
  */
 const readCacheConfig = (metrics: string, config: TrialMetrics["cacheConfig"]) => {
   if (config === null) return { isOff: false, block: 0 }
-  const labels = `^${config.name}\\{[^}]*`
-  const [, block = 0] = new RegExp(`${labels}${config.blockSizeLabel}="(\\d+)"`, "m").exec(metrics) ?? []
-  return { isOff: new RegExp(`${labels}${config.prefixCacheOff}`, "m").test(metrics), block: Number(block) }
+  const labels = labelsOf(metrics, config.name) ?? ""
+  const [, block = 0] = new RegExp(`${config.blockSizeLabel}="(\\d{1,9})"`).exec(labels) ?? []
+  return { isOff: labels.includes(config.prefixCacheOff), block: Number(block) }
 }
 
 /** Tokens that follow the longest prompt: another end, and an answer. */
