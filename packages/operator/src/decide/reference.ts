@@ -11,10 +11,10 @@ const waitingPhases: ReadonlySet<string> = new Set(["waiting", "queued", "provis
 /** The work that creates the Job, and when it is due. Null if no Job is missing, or if it could not be created. */
 const preparation = (observation: Observation, now: number): Pick<Decision, "work" | "requeueAt"> | null => {
   if (observation.reference._tag !== "Absent") return null
-  const ended = endedOf(observation, "reference")
+  const ended = endedOf(observation, "preparation")
   if (ended !== null && ended.attempts >= trialAttempts) return null
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  return now < next && observation.work.running !== "reference" ? { work: null, requeueAt: next } : { work: "reference", requeueAt: null }
+  return now < next && observation.work.running !== "preparation" ? { work: null, requeueAt: next } : { work: "preparation", requeueAt: null }
 }
 
 /** The actions for a Job that has ended, or that no run needs. */

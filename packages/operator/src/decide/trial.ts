@@ -18,7 +18,7 @@ const names = {
   measuring: "measurements",
   benchmarking: "benchmark",
   screening: "screening",
-  reference: "preparation of the reference"
+  preparation: "preparation of the reference"
 } as const satisfies Record<WorkKind, string>
 
 /**

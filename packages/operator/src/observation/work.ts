@@ -1,12 +1,12 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { Observation } from "./Observation.ts"
 
-export const workKinds = ["screening", "reference", "fidelity", "checking", "comparing", "measuring", "benchmarking", "boot"] as const
+export const workKinds = ["screening", "preparation", "fidelity", "checking", "comparing", "measuring", "benchmarking", "boot"] as const
 export type WorkKind = (typeof workKinds)[number]
 
 /** Work with the run's engine. All other work needs none. */
-export type EngineWork = Exclude<WorkKind, "screening" | "reference">
-export const needsEngine = (kind: WorkKind): kind is EngineWork => kind !== "screening" && kind !== "reference"
+export type EngineWork = Exclude<WorkKind, "screening" | "preparation">
+export const needsEngine = (kind: WorkKind): kind is EngineWork => kind !== "screening" && kind !== "preparation"
 
 /** How the latest background work ended, if it could not record a result. */
 export interface WorkEnded {

@@ -106,7 +106,7 @@ export const startWork = (settings: WorkSettings): StartWork => {
   const { failedCapability, namespace } = settings
   const trials = makeTrials()
   return (gathered, observation, kind) => {
-    if (kind === "reference") return prepareReference(gathered, settings)
+    if (kind === "preparation") return prepareReference(gathered, settings)
     if (!needsEngine(kind)) return screenRepository(gathered.run, gathered.hostClasses)
     const trial = engineUnderTrial(gathered, observation, { namespace, failedCapability })
     return trial === null ? Effect.die(new Error(`${gathered.run.id} has no engine to try`)) : trials[kind]({ trial, gathered, observation })

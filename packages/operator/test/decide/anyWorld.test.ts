@@ -146,7 +146,7 @@ const obey = (observation: Observation, now: number): Observation => {
   }
   const results = {
     screening: {},
-    reference: {},
+    preparation: {},
     boot: {},
     fidelity: {},
     checking: { checks: report },
@@ -159,7 +159,7 @@ const obey = (observation: Observation, now: number): Observation => {
   if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0, at: now } } }
   else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
-  else if (work === "reference") next = { ...next, reference: ObservedReference.Active() }
+  else if (work === "preparation") next = { ...next, reference: ObservedReference.Active() }
   if (observation.reference._tag === "Active") next = { ...next, reference: ObservedReference.Ended({ pod: "reference-1-x", code: null }) }
   if (observation.reference._tag === "Leaving") next = { ...next, reference: ObservedReference.Absent() }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")

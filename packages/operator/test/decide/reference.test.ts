@@ -13,7 +13,7 @@ const limit = 600_000
 /** The checks of the engine are done. */
 const held = { heldSince: 1_000 } as const
 
-const ended: WorkEnded = { kind: "reference", about: "0", attempts: 1, at: 1_000, failure: null, message: "The hub is away.", byRepository: false }
+const ended: WorkEnded = { kind: "preparation", about: "0", attempts: 1, at: 1_000, failure: null, message: "The hub is away.", byRepository: false }
 const after = (change: Partial<WorkEnded>): WorkState => ({ running: null, ended: { ...ended, ...change } })
 
 const runIn = (phase: Phase, reference: ObservedReference, change: Partial<Observation> = {}) =>
@@ -36,15 +36,15 @@ describe("the reference of a commit", () => {
       expected: { readonly work: string | null; readonly requeueAt?: number | null; readonly first?: string }
     ]
   > = [
-    ["is prepared while the run waits for GPUs", runIn("queued", Absent(), { freeSlots: 0 }), 0, { work: "reference" }],
-    ["is prepared while the engine is scheduled", runIn("provisioning", Absent()), 0, { work: "reference" }],
-    ["is prepared while the engine starts", runIn("booting", Absent(), { pod: { ...pod, ready: false } }), 0, { work: "reference" }],
+    ["is prepared while the run waits for GPUs", runIn("queued", Absent(), { freeSlots: 0 }), 0, { work: "preparation" }],
+    ["is prepared while the engine is scheduled", runIn("provisioning", Absent()), 0, { work: "preparation" }],
+    ["is prepared while the engine starts", runIn("booting", Absent(), { pod: { ...pod, ready: false } }), 0, { work: "preparation" }],
     ["is not prepared before the weights are complete", runIn("materializing", Absent()), 0, { work: null }],
     ["is not prepared if nothing is to do", runIn("provisioning", Settled({ code: "quantized" })), 0, { work: null }],
     ["is prepared again after a pause", runIn("queued", Absent(), { freeSlots: 0, work: after({}) }), 1_500, { work: null, requeueAt: 2_000 }],
-    ["is prepared again at its time", runIn("queued", Absent(), { freeSlots: 0, work: after({}) }), 2_000, { work: "reference" }],
+    ["is prepared again at its time", runIn("queued", Absent(), { freeSlots: 0, work: after({}) }), 2_000, { work: "preparation" }],
     ["is given up after some attempts", runIn("queued", Absent(), { freeSlots: 0, work: after({ attempts: trialAttempts }) }), 1e6, { work: null }],
-    ["is prepared before the checks if that was not possible earlier", runIn("checking", Absent()), 1, { work: "reference" }],
+    ["is prepared before the checks if that was not possible earlier", runIn("checking", Absent()), 1, { work: "preparation" }],
     ["does not delay the checks while it is computed", runIn("checking", Active()), 1, { work: "checking" }],
     [
       "does not delay the checks if it cannot be prepared",

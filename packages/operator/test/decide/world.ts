@@ -280,7 +280,7 @@ export class World {
     next.work = { running: null, ended: null }
     const result = {
       screening: {},
-      reference: {},
+      preparation: {},
       boot: {},
       fidelity: {},
       checking: { checks: report },

@@ -379,7 +379,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         estimate: revision.estimate,
         capabilities: modelCapabilities(nothingServed, revision.facts)
       }),
-      reference: createReferenceJob(gathered),
+      preparation: createReferenceJob(gathered),
       checking: runs.recordChecks(id, orgId, report),
       comparing: runs.recordChecks(id, orgId, report),
       measuring: runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context, true)),

@@ -6,8 +6,8 @@ import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { SampleHub, sampleHubToken } from "../../src/hub/SampleHub.ts"
 import { type CommitContent, makeRepository } from "../../src/hub/SampleRepository.ts"
 import { sampleRepositories } from "../../src/hub/sampleRepositories.ts"
-import { safetensors, tinyConfig, tinyFiles, tinyWeightsBytes } from "./tinyFiles.ts"
-import { withHub } from "./withHub.ts"
+import { safetensors, tinyConfig, tinyFiles, tinyWeightsBytes } from "../hub/tinyFiles.ts"
+import { withHub } from "../hub/withHub.ts"
 
 const tiny = sampleRepositories().find(({ name }) => name === "seatrial/tiny-chat")
 const small = makeRepository({ name: "odd/small", commits: [{ title: "Small", files: tinyFiles(1) }] })

@@ -10,8 +10,8 @@ import { Deferred, Effect, Fiber, Option, Redacted, Schema } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"
 import { makeRepository } from "../../src/hub/SampleRepository.ts"
-import { safetensors, tinyFiles } from "./tinyFiles.ts"
-import { withHub } from "./withHub.ts"
+import { safetensors, tinyFiles } from "../hub/tinyFiles.ts"
+import { withHub } from "../hub/withHub.ts"
 
 const none = Option.none<Redacted.Redacted<string>>()
 const weights = "model.safetensors"

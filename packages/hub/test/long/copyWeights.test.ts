@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Commit, type RepositoryFile } from "@seatrial/domain"
 import { Effect } from "effect"
-import { copyWeights } from "../src/copy/copyWeights.ts"
-import type { CopiesInUse, RemovedCopy } from "../src/copy/freeSpace.ts"
-import { manifestName, manifestOf } from "../src/fetch/Manifest.ts"
-import { recordName } from "../src/fetch/VerifiedRecord.ts"
-import { manifestSha256 } from "../src/manifestSha256.ts"
+import { copyWeights } from "../../src/copy/copyWeights.ts"
+import type { CopiesInUse, RemovedCopy } from "../../src/copy/freeSpace.ts"
+import { manifestName, manifestOf } from "../../src/fetch/Manifest.ts"
+import { recordName } from "../../src/fetch/VerifiedRecord.ts"
+import { manifestSha256 } from "../../src/manifestSha256.ts"
 
 const repo = "test/model"
 const commits = ["a", "b", "c", "d", "e"].map((digit) => Commit.make(digit.repeat(40)))
@@ -252,7 +252,7 @@ describe("a node's copy of the weights", () => {
       yield* Effect.promise(() => store(commit, parts))
       const total = 24 * 4_000_000
       const order = { from, to, repo, commit, manifest: manifestSha256(listed.get(commit) ?? []), dieAt: total / 2 }
-      const child = spawn(process.execPath, [fileURLToPath(new URL("./copyProcess.ts", import.meta.url)), JSON.stringify(order)], {
+      const child = spawn(process.execPath, [fileURLToPath(new URL("../copyProcess.ts", import.meta.url)), JSON.stringify(order)], {
         stdio: ["ignore", "ignore", "inherit"]
       })
       const signal = yield* Effect.promise(() => new Promise((resolve) => child.once("close", (_, name) => resolve(name))))

@@ -4,11 +4,11 @@ import { type Job, KubeClient, KubeError } from "@seatrial/kube"
 import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { type RunRevision, Runs } from "@seatrial/store"
 import { Effect, Layer, Option, Result, Schema } from "effect"
-import { tinyReference } from "../../../../test/mutants/trySample.ts"
-import type { Gathered } from "../../src/gather/gather.ts"
-import { referencePlan } from "../../src/objects/referenceJob.ts"
-import { prepareReference } from "../../src/work/prepareReference.ts"
-import { podClass, revision, run } from "../observations.ts"
+import type { Gathered } from "../../packages/operator/src/gather/gather.ts"
+import { referencePlan } from "../../packages/operator/src/objects/referenceJob.ts"
+import { prepareReference } from "../../packages/operator/src/work/prepareReference.ts"
+import { podClass, revision, run } from "../../packages/operator/test/observations.ts"
+import { tinyReference } from "../mutants/trySample.ts"
 
 const small = trainedFiles("tiny-chat")
 const listed = [...small].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "b".repeat(40), sha256: null }))
