@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { bodyOf } from "../e2e/Caller.ts"
 import { ask, wholeOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { reachable } from "../e2e/reference/reachable.ts"
 import { serving, source } from "../e2e/Served.ts"
 import { startRealCluster } from "./RealCluster.ts"
 import { startProduct } from "./startProduct.ts"
@@ -24,7 +25,7 @@ it.live(
       const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.address, OTEL_BSP_SCHEDULE_DELAY: "200" }
       const { caller, startOperator } = yield* startProduct(cluster, traces)
       const operator = yield* startOperator(traces)
-      const python = fileURLToPath(new URL("../e2e/reference/standIn.mjs", import.meta.url))
+      const python = yield* reachable(fileURLToPath(new URL("../e2e/reference/standIn.mjs", import.meta.url)))
       const referenceJob = { image: "ghcr.io/seatrial/reference-engine:0.1.0", python, cpu: 1, memoryBytes: 2 ** 28 }
       yield* cluster.kube.mergePatch(HostClassResource, serving.host_class, undefined, { spec: { referenceJob } })
       const headers = { "idempotency-key": crypto.randomUUID(), traceparent: `00-${traceId}-00f067aa0ba902b7-01` }

@@ -16,6 +16,7 @@ import { makeCaller } from "../Caller.ts"
 import { openCluster, patiently, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
 import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { reachable } from "../reference/reachable.ts"
 import { serving } from "../Served.ts"
 
 const files = (of: Iterable<readonly [string, Uint8Array]>): Readonly<Record<string, Uint8Array>> => Object.fromEntries(of)
@@ -36,7 +37,7 @@ const repository = makeRepository({
 const tagged = (tag: string) => ({ repo: repository.name, commit: repository.tags.get(tag) ?? "" })
 
 /** With `REFERENCE_PYTHON` the real program computes the references; otherwise a program with their stored result. */
-const python = process.env.REFERENCE_PYTHON ?? fileURLToPath(new URL("../reference/standIn.mjs", import.meta.url))
+const computing = process.env.REFERENCE_PYTHON ?? fileURLToPath(new URL("../reference/standIn.mjs", import.meta.url))
 const isReal = process.env.REFERENCE_PYTHON !== undefined
 
 const computeReferences = (kube: KubeClient["Service"], referenceJob: object) =>
@@ -51,7 +52,7 @@ const makeLate = Effect.map(
   (folder) => {
     const [program, gate] = [join(folder, "late"), join(folder, "gate")]
     execFileSync("mkfifo", [gate])
-    writeFileSync(program, `#!/bin/sh\ncat ${gate}\nexec ${python} "$@"\n`, { mode: 0o755 })
+    writeFileSync(program, `#!/bin/sh\ncat ${gate}\nexec "${computing}" "$@"\n`, { mode: 0o755 })
     return { program, release: Effect.promise(() => writeFile(gate, "released\n")) }
   }
 )
@@ -88,6 +89,7 @@ it.live(
       })
 
       const image = "ghcr.io/seatrial/reference-engine:0.1.0"
+      const python = yield* reachable(computing)
       const job = { image, python, cpu: 1, memoryBytes: 2 ** 30, waitSeconds: 300 }
       yield* computeReferences(kube, job)
       const sound = yield* tried(yield* deployed("sound"))
