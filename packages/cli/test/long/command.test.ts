@@ -8,7 +8,7 @@ import { type HubFault, type HubRequest, SampleHub } from "@seatrial/local"
 import { operatorSettings } from "@seatrial/operator/settings"
 import { serverSettings } from "@seatrial/server/settings"
 import { ConfigProvider, Context, Effect, Layer, Option } from "effect"
-import { noTrace, seatrial, seatrialProcess } from "./runCommand.ts"
+import { noTrace, seatrial, seatrialProcess } from "../runCommand.ts"
 
 describe("wrong use", () => {
   const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp, run: typeof seatrial]> = [

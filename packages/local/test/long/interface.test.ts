@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { at, Client, configMaps, eventually, pod, pods } from "./server.ts"
+import { at, Client, configMaps, eventually, pod, pods } from "../cluster/server.ts"
 
 /**
  * An agent that serves the log of a node's pods: the first line immediately, the second after `release`. `left`

@@ -17,7 +17,7 @@ const tokenizerOf = (merged: number, config = "{}"): PinnedSource["tokenizer"] =
 }
 const templateOf = (text: string): PinnedSource["template"] => ({ text, tokens: { bos_token: "<s>", eos_token: "</s>" } })
 
-const falling = { url: new URL("./fallingProcess.ts", import.meta.url) }
+const falling = { url: new URL("../suite/fallingProcess.ts", import.meta.url) }
 const refusing = "{% if not messages %}{{ raise_exception('nothing was said') }}{% endif %}{{ bos_token }}{{ messages[0].content }}{{ more }}"
 const hello: Conversing = { messages: [{ role: "user", content: "Hello" }] }
 
@@ -125,7 +125,7 @@ describe("a commit's tokenizer and template", () => {
 
   it.live("are not reported if the process ended before it had read anything", () =>
     Effect.gen(function* () {
-      const absent = { url: new URL("./absentProcess.ts", import.meta.url) }
+      const absent = { url: new URL("../suite/absentProcess.ts", import.meta.url) }
       const exit = yield* Effect.exit(Effect.scoped(readPinned({ tokenizer: null, template: templateOf("{{ bos_token }}") }, absent)))
       const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
       assert.deepInclude(defect, { part: null })
@@ -159,7 +159,7 @@ describe("a commit's tokenizer and template", () => {
             delete process.env.NODE_OPTIONS
           })
       )
-      const program = { url: new URL("./escapingProcess.ts", import.meta.url) }
+      const program = { url: new URL("../suite/escapingProcess.ts", import.meta.url) }
       const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, program)
       // Node names the channel to its parent in the environment, and removes it as it starts.
       assert.deepStrictEqual(tokenizer?.special, [])

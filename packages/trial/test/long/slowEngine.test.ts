@@ -7,7 +7,7 @@ import type { TrialCheck } from "../../src/suite/Check.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import { put } from "../../src/suite/SuiteSubject.ts"
 import { listenLocally } from "../listenLocally.ts"
-import { subjectAt } from "./subject.ts"
+import { subjectAt } from "../suite/subject.ts"
 
 /** An engine whose answers do not come in time; its counter of tokens shows whether it computes. */
 const serve = (isComputing: boolean) => {
