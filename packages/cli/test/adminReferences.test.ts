@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
 
 const reference = {
@@ -65,6 +66,35 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
       }).pipe(Effect.scoped)
     )
   }
+
+  it.effect("forgets why a commit has no reference, and says if there is nothing to forget", () =>
+    Effect.gen(function* () {
+      const env = yield* Env
+      const database = PgClient.layer({ url: Redacted.make(env.DATABASE_URL ?? ""), maxConnections: 1 })
+      const note = (commit: string) =>
+        Effect.flatMap(
+          PgClient.PgClient,
+          (sql) =>
+            sql`INSERT INTO missing_references (hf_repo, hf_revision, texts_version, made_from, code) VALUES ('acme/tiny', ${commit}, 1, 'i', 'timed_out')`
+        ).pipe(Effect.provide(database))
+      const forget = (commit: string) => seatrial(["admin", "references", "forget", "--repo", "acme/tiny", "--commit", commit, "--json"], env)
+      const [missing, known] = ["c".repeat(40), "d".repeat(40)]
+      yield* note(missing)
+      assert.deepStrictEqual(parse((yield* forget(missing)).out), { repo: "acme/tiny", commit: missing, forgotten: "timed_out" })
+      const again = yield* forget(missing)
+      assert.deepStrictEqual([again.code, again.out], [1, ""])
+      assert.match(again.err, /No cause is stored for acme\/tiny@c{40}\./u)
+
+      yield* note(known)
+      const file = join(yield* folder, "references.json")
+      writeFileSync(file, JSON.stringify({ format: 1, references: [{ ...exported().references[0], commit: known }] }))
+      assert.strictEqual((yield* seatrial(["admin", "references", "import", file], env)).code, 0)
+      const refused = yield* forget(known)
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.err, /has a reference\. A reference never changes/u)
+      assert.notStrictEqual((yield* forget("main")).code, 0)
+    }).pipe(Effect.scoped)
+  )
 
   it.effect("names the file of the model that it cannot read", () =>
     Effect.gen(function* () {

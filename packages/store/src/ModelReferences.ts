@@ -43,6 +43,8 @@ export type ReferenceState = typeof ReferenceState.Type
 const ListedMissing = Schema.Struct({ ...ReferenceKey.fields, code: Schema.String, foundAt: MillisFromDate })
 export type ListedMissing = typeof ListedMissing.Type
 
+const ForgottenCode = Schema.Struct({ code: Schema.String })
+
 const Row = Schema.Struct({ reference: ModelReference })
 const AddedRow = Schema.Struct({ isAdded: Schema.Boolean, isSame: Schema.Boolean })
 
@@ -122,6 +124,11 @@ export class ModelReferences extends Context.Service<
     readonly listMissing: Effect.Effect<ReadonlyArray<ListedMissing>>
     /** Adds a reference. Returns false if the commit has the same one. */
     readonly add: (reference: NewReference) => Effect.Effect<boolean, DifferentReference>
+    /**
+     * Forgets why the commit has no reference, so that its next trial computes it again. Returns the codes, sorted.
+     * References stay.
+     */
+    readonly forgetMissing: (key: Pick<ReferenceKey, "commit" | "repo">) => Effect.Effect<ReadonlyArray<string>>
   }
 >()("seatrial/ModelReferences") {
   static readonly layerSql = Layer.effect(
@@ -145,11 +152,19 @@ export class ModelReferences extends Context.Service<
             WHERE r.hf_repo = m.hf_repo AND r.hf_revision = m.hf_revision AND r.texts_version = m.texts_version)
           ORDER BY hf_repo, hf_revision, texts_version, found_at`
       })
+      const forget = SqlSchema.findAll({
+        Request: Schema.Struct({ repo: RepoName, commit: Commit }),
+        Result: ForgottenCode,
+        execute: ({ commit, repo }) => sql`DELETE FROM missing_references WHERE hf_repo = ${repo} AND hf_revision = ${commit} RETURNING code`
+      })
       return ModelReferences.of({
         find: Effect.fn("ModelReferences.find")(findReference(sql)),
         list: Effect.orDie(list()).pipe(Effect.withSpan("ModelReferences.list")),
         listMissing: Effect.orDie(listMissing()).pipe(Effect.withSpan("ModelReferences.listMissing")),
-        add: Effect.fn("ModelReferences.add")(addReference(sql))
+        add: Effect.fn("ModelReferences.add")(addReference(sql)),
+        forgetMissing: Effect.fn("ModelReferences.forgetMissing")((key) =>
+          Effect.orDie(Effect.map(forget(key), (rows) => [...new Set(rows.map(({ code }) => code))].sort()))
+        )
       })
     })
   )

@@ -84,6 +84,31 @@ layer(layerStore, { excludeTestServices: true })("references of commits", (it) =
     }).pipe(Effect.provide(layerAs("admin")))
   )
 
+  it.effect("that are missing are forgotten for one commit, whatever they were made from, and only by administrators", () =>
+    Effect.gen(function* () {
+      const note = Effect.flatMap(PgClient.PgClient, (sql) =>
+        Effect.all([
+          noteMissingReference(sql)({ ...key("6"), madeFrom: "image-1" }, "timed_out"),
+          noteMissingReference(sql)({ ...key("6"), madeFrom: "image-2" }, "out_of_memory"),
+          noteMissingReference(sql)({ ...key("6"), madeFrom: "image-3" }, "timed_out"),
+          noteMissingReference(sql)({ ...key("7"), madeFrom: "image-1" }, "timed_out")
+        ])
+      )
+      yield* note.pipe(Effect.provide(layerRole("operator")))
+      const { commit, repo } = key("6")
+      const forget = Effect.flatMap(ModelReferences, (references) => references.forgetMissing({ repo, commit }))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(forget.pipe(Effect.provide(layerAs("operator"))))))
+      assert.deepStrictEqual(yield* forget.pipe(Effect.provide(layerAs("admin"))), ["out_of_memory", "timed_out"])
+      assert.deepStrictEqual(yield* forget.pipe(Effect.provide(layerAs("admin"))), [])
+      const state = (digit: string) => Effect.flatMap(PgClient.PgClient, (sql) => findReferenceState(sql)({ ...key(digit), madeFrom: "image-1" }))
+      const states = yield* Effect.all([state("6"), state("7")]).pipe(Effect.provide(layerRole("operator")))
+      assert.deepStrictEqual(
+        states.map(({ missing }) => missing),
+        [null, "timed_out"]
+      )
+    })
+  )
+
   it.effect("are kept only for whole commits", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient

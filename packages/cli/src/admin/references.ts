@@ -66,6 +66,27 @@ const missingCommand = Command.make(
   })
 ).pipe(Command.withDescription("Lists the commits for which the operator found no reference, with the code of the cause."))
 
+const nothingToForget = (commit: string, hasReference: boolean): string =>
+  hasReference
+    ? `${commit} has a reference. A reference never changes, so its trials go on with it, and nothing was forgotten.`
+    : `No cause is stored for ${commit}. Its next trial computes the reference if the host class asks for references.`
+
+const forgetCommand = Command.make(
+  "forget",
+  { repo: repoFlag, commit: commitFlag, json },
+  Effect.fn(function* ({ commit, json, repo }) {
+    const references = yield* ModelReferences
+    const hasReference = Option.isSome(yield* references.find({ repo, commit, textsVersion: referenceVersion }))
+    const forgotten = hasReference ? [] : yield* references.forgetMissing({ repo, commit })
+    if (forgotten.length === 0) return yield* new CommandError({ message: nothingToForget(`${repo}@${commit}`, hasReference) })
+    yield* printRecord(json, { repo, commit, forgotten: forgotten.join(", ") })
+  })
+).pipe(
+  Command.withDescription(
+    "Forgets why a commit has no reference, so that its next trial computes it again. Use it after the cause is removed. It does not change references."
+  )
+)
+
 const exportCommand = Command.make(
   "export",
   { repo: repoFlag.pipe(Flag.optional) },
@@ -134,5 +155,5 @@ const computeCommand = Command.make(
 
 export const referencesCommand = Command.make("references").pipe(
   Command.withDescription("What an independent implementation computes for a commit. The trial compares engines with it. A reference never changes."),
-  Command.withSubcommands([listCommand, missingCommand, exportCommand, importCommand, computeCommand])
+  Command.withSubcommands([listCommand, missingCommand, forgetCommand, exportCommand, importCommand, computeCommand])
 )
