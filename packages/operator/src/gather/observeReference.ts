@@ -2,27 +2,38 @@ import { endedUnactivated, type Phase } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Effect, Option } from "effect"
-import { type ReferencePlan, referencePlan } from "../objects/referenceJob.ts"
+import { referenceDeadline } from "../limits.ts"
+import { endedByOthers, type ReferencePlan, referencePlan } from "../objects/referenceJob.ts"
 import { ObservedReference } from "../observation/ObservedReference.ts"
 import { referenceContainer, referenceLabel } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 import type { WatchedJob, WatchedPod } from "../resources/watched.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { GatherFrom } from "./gather.ts"
+import { type ContainerExit, conditionOf, millisOf } from "./podStatus.ts"
 
 const holds = ({ status }: WatchedJob, name: string): boolean => status?.conditions?.some(({ status: is, type }) => type === name && is === "True") === true
 
-const exitOf = (pod: WatchedPod) => pod.status?.containerStatuses?.find(({ name }) => name === referenceContainer)?.state?.terminated
+/** Exits that the node reports in place of a program's own: it never ran, or the node lost its state. */
+const notOwn: ReadonlySet<string | undefined> = new Set(["StartError", "ContainerCannotRun", "Unknown", "ContainerStatusUnknown"])
+
+/** Whether the computation itself had most of the pod's time. The rest may have gone to images and files. */
+const hadItsTime = ({ finishedAt, startedAt }: ContainerExit): boolean => {
+  const [from, to] = [millisOf(startedAt), millisOf(finishedAt)]
+  return from !== null && to !== null && to - from >= referenceDeadline / 2
+}
 
 /**
- * Why the computation in these pods has no result; null if it never ended by itself. Then the cause is no property of
- * the commit: there was no node, or its files were not complete.
+ * Why the computation in the pod has no result, if another attempt would end so too. Null if it did not end by itself:
+ * the cluster evicted, deleted or lost the pod, or its files were not complete.
  */
-const failureOf = (pods: ReadonlyArray<WatchedPod>): string | null => {
-  const pod = pods.find((each) => (exitOf(each)?.exitCode ?? 0) !== 0)
-  if (pod === undefined) return null
-  if (exitOf(pod)?.reason === "OOMKilled") return "out_of_memory"
-  return pod.status?.reason === "DeadlineExceeded" ? "timed_out" : "computation_failed"
+const causeIn = (pod: WatchedPod): string | null => {
+  const exit = pod.status?.containerStatuses?.find(({ name }) => name === referenceContainer)?.state?.terminated
+  const isDisrupted = pod.metadata.deletionTimestamp !== undefined || conditionOf(pod, "DisruptionTarget")?.status === "True"
+  if (exit === undefined || exit.exitCode === 0 || isDisrupted || notOwn.has(exit.reason)) return null
+  if (pod.status?.reason === "DeadlineExceeded") return hadItsTime(exit) ? "timed_out" : null
+  if (exit.reason === "OOMKilled") return "out_of_memory"
+  return endedByOthers.includes(exit.exitCode) ? null : "computation_failed"
 }
 
 /** The state of the Job of a reference. `pods`: the pods of the Job. */
@@ -33,10 +44,11 @@ export const observeReferenceJob = (job: WatchedJob, pods: ReadonlyArray<Watched
     // The watch of pods may be late. If the pod was deleted, Kubernetes deletes the Job too, and it starts again.
     return pod === undefined ? ObservedReference.Active() : ObservedReference.Ended({ pod: pod.metadata.name, code: null })
   }
-  if (!holds(job, "Failed")) return ObservedReference.Active()
-  const code = failureOf(pods)
-  // Kubernetes deletes the Job after some time. Then another run tries again.
-  return code === null ? ObservedReference.Settled({ code: "not_started" }) : ObservedReference.Ended({ pod: null, code })
+  const code = pods.map(causeIn).find((cause) => cause !== null) ?? null
+  // Also if the Job would try again: nothing would change.
+  if (code !== null) return ObservedReference.Ended({ pod: null, code })
+  // Kubernetes deletes a failed Job after some time. Then another run tries again.
+  return holds(job, "Failed") ? ObservedReference.Settled({ code: "not_started" }) : ObservedReference.Active()
 }
 
 /** The phases after the download in which the run may still be tried. */

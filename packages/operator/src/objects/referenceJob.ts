@@ -16,6 +16,9 @@ export const referenceKeyOf = ({ facts }: RunRevision): ReferenceKey => {
   return { repo, commit, textsVersion: referenceVersion }
 }
 
+/** The exit codes of a container that something else ended: SIGKILL, SIGTERM, and a restart of its node. */
+export const endedByOthers: ReadonlyArray<number> = [137, 143, 255]
+
 /** How a reference is computed. */
 export interface ReferencePlan {
   /** `madeFrom` identifies everything that the result depends on, apart from the commit and the texts. */
@@ -130,10 +133,10 @@ export const referenceJob = (input: ReferenceJobInput, request: ReferenceRequest
       ttlSecondsAfterFinished: referenceKept / 1_000,
       podFailurePolicy: {
         rules: [
-          // A node drain or restart does not count as a failed computation.
+          // An eviction, a preemption or a lost node does not count as a failed computation.
           { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] },
-          // The same files, program and memory fail again.
-          { action: "FailJob", onExitCodes: { containerName: referenceContainer, operator: "NotIn", values: [0] } }
+          // The same files and program fail again. What something else ended is tried again, as often as `backoffLimit` allows.
+          { action: "FailJob", onExitCodes: { containerName: referenceContainer, operator: "NotIn", values: [0, ...endedByOthers] } }
         ]
       },
       template: { metadata: { labels }, spec: podOf(input, request) }

@@ -101,29 +101,71 @@ const jobWith = (type: string | null, deleted = false): WatchedJob => ({
   metadata: { name: "reference-1", ...(deleted ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}) },
   status: { conditions: type === null ? [] : [{ type, status: "True" }] }
 })
-const podWith = (phase: string, exitCode: number | null, reason = "Error", why?: string): WatchedPod => ({
+const podWith = (phase: string, exitCode: number | null, reason = "Error", status: WatchedPod["status"] = {}): WatchedPod => ({
   metadata: { name: "reference-1-x" },
   status: {
     phase,
-    ...(why === undefined ? {} : { reason: why }),
+    ...status,
     containerStatuses: exitCode === null ? [] : [{ name: "reference", ready: false, restartCount: 0, state: { terminated: { exitCode, reason } } }]
   }
 })
+const disrupted = { conditions: [{ type: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler" }] }
+/** The pod's deadline ended a container that ran that long. */
+const stopped = (minutes: number): WatchedPod => {
+  const finishedAt = new Date(minutes * 60_000).toISOString()
+  const terminated = { exitCode: 137, reason: "Error", startedAt: new Date(0).toISOString(), finishedAt }
+  const containerStatuses = [{ name: "reference", ready: false, restartCount: 0, state: { terminated } }]
+  return { metadata: { name: "reference-1-x" }, status: { phase: "Failed", reason: "DeadlineExceeded", containerStatuses } }
+}
+const deleted = (pod: WatchedPod): WatchedPod => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } })
 
 describe("the state of the Job of a reference", () => {
   const { Active, Ended, Leaving, Settled } = ObservedReference
+  const ended = (code: string) => Ended({ pod: null, code })
+  const unknown = Settled({ code: "not_started" })
   const cases: ReadonlyArray<readonly [what: string, job: WatchedJob, pods: ReadonlyArray<WatchedPod>, expected: ObservedReference]> = [
     ["it waits for its pod", jobWith(null), [], Active()],
     ["it runs", jobWith(null), [podWith("Running", null)], Active()],
-    ["it is tried again", jobWith(null), [podWith("Failed", 137), podWith("Running", null)], Active()],
+    ["it is tried again after its files were not complete", jobWith(null), [podWith("Failed", null), podWith("Running", null)], Active()],
+    ["it is tried again after something killed it", jobWith(null), [podWith("Failed", 137), podWith("Running", null)], Active()],
     ["it is being deleted", jobWith("Complete", true), [podWith("Succeeded", 0)], Leaving()],
     ["it is done", jobWith("Complete"), [podWith("Failed", null), podWith("Succeeded", 0)], Ended({ pod: "reference-1-x", code: null })],
     ["it is done, and no watch has shown its pod yet", jobWith("Complete"), [], Active()],
-    ["its memory did not suffice", jobWith("Failed"), [podWith("Failed", 137, "OOMKilled")], Ended({ pod: null, code: "out_of_memory" })],
-    ["it took too long", jobWith("Failed"), [podWith("Failed", 137, "Error", "DeadlineExceeded")], Ended({ pod: null, code: "timed_out" })],
-    ["the program failed", jobWith("Failed"), [podWith("Failed", 1)], Ended({ pod: null, code: "computation_failed" })],
-    ["its files were not complete, which says nothing about the commit", jobWith("Failed"), [podWith("Failed", null)], Settled({ code: "not_started" })],
-    ["no node had room for it, which says nothing about the commit", jobWith("Failed"), [], Settled({ code: "not_started" })]
+    ["its memory did not suffice", jobWith("Failed"), [podWith("Failed", 137, "OOMKilled")], ended("out_of_memory")],
+    ["its memory did not suffice, and Kubernetes would try again", jobWith(null), [podWith("Failed", 137, "OOMKilled")], ended("out_of_memory")],
+    ["it took too long", jobWith(null), [stopped(119)], ended("timed_out")],
+    ["the program failed", jobWith("Failed"), [podWith("Failed", 1)], ended("computation_failed")],
+    ["the program crashed", jobWith("Failed"), [podWith("Failed", 139)], ended("computation_failed")],
+    [
+      "the program failed after an eviction",
+      jobWith("Failed"),
+      [podWith("Failed", 137, "Error", disrupted), podWith("Failed", 1)],
+      ended("computation_failed")
+    ],
+    // These say nothing about the commit.
+    ["its files were not complete", jobWith("Failed"), [podWith("Failed", null)], unknown],
+    ["no node had room for it", jobWith("Failed"), [], unknown],
+    ["it was evicted", jobWith("Failed"), [podWith("Failed", 137, "Error", disrupted)], unknown],
+    ["it was preempted and ended with a code of its own", jobWith("Failed"), [podWith("Failed", 1, "Error", disrupted)], unknown],
+    ["the memory of its node did not suffice, and the node evicted it", jobWith("Failed"), [podWith("Failed", 137, "OOMKilled", disrupted)], unknown],
+    ["someone deleted its pod", jobWith("Failed"), [deleted(podWith("Failed", 1))], unknown],
+    ["something killed it", jobWith("Failed"), [podWith("Failed", 137)], unknown],
+    ["something stopped it", jobWith("Failed"), [podWith("Failed", 143)], unknown],
+    ["its node restarted", jobWith("Failed"), [podWith("Failed", 255, "Unknown")], unknown],
+    ["its node lost its state", jobWith("Failed"), [podWith("Failed", 1, "ContainerStatusUnknown")], unknown],
+    ["its node could not start the program", jobWith("Failed"), [podWith("Failed", 128, "StartError")], unknown],
+    ["its time went to images and files", jobWith("Failed"), [stopped(30)], unknown]
   ]
   for (const [what, job, pods, expected] of cases) it(what, () => assert.deepStrictEqual(observeReferenceJob(job, pods), expected))
+})
+
+describe("the failure policy of a reference's Job", () => {
+  const { backoffLimit, podFailurePolicy } = jobOf().spec
+  it("ignores disruptions, ends at an exit of the program, and tries again what something else ended", () => {
+    const [ignored, fatal] = podFailurePolicy.rules
+    assert.deepStrictEqual(ignored, { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] })
+    assert.deepStrictEqual(fatal.onExitCodes, { containerName: "reference", operator: "NotIn", values: [0, 137, 143, 255] })
+    assert.strictEqual(fatal.action, "FailJob")
+    assert.strictEqual(backoffLimit, 2)
+  })
 })
