@@ -182,6 +182,7 @@ export const url = "http://127.0.1.1:8000"
 export const pod: ObservedPod = {
   name: "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0",
   uid: "pod-1",
+  node: "node-1",
   image: "reference:1",
   imageDigest: null,
   imagePinned: false,

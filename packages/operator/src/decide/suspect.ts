@@ -31,11 +31,14 @@ export const suspicionOf = (observation: Observation): string | null => {
 
 const describe = ({ boot }: Observation): string => `The engine's answers differ from those of its trial: ${boot?.verdict?.message ?? ""}`
 
-/** Records the alarm once, as an event and as a reason to avoid the node. */
+/** Records the alarm once, as an event and as a reason to avoid the node. A note about another node is about another engine. */
 const notes = (observation: Observation, message: string): ReadonlyArray<Action> => {
   const { boot, pod, run } = observation
-  const isNoted = run.nodeFaults.some(({ at, code }) => code === answersChanged && at >= (boot?.verdict?.at ?? 0))
-  if (isNoted || pod === null) return []
+  if (pod === null) return []
+  const isNoted = run.nodeFaults.some(
+    ({ at, code, node }) => code === answersChanged && at >= (boot?.verdict?.at ?? 0) && (pod.node === null || node === pod.node)
+  )
+  if (isNoted) return []
   return [Action.RecordEvent({ reason: "AnswersChanged", about: pod.uid, message }), Action.NoteNodeFault({ code: answersChanged })]
 }
 

@@ -103,6 +103,7 @@ export const observePod = (pod: WatchedPod, node: Node | undefined): ObservedPod
   return {
     name: metadata.name,
     uid: metadata.uid ?? "",
+    node: node?.metadata.name ?? null,
     createdAt,
     ...observeImage(pod),
     madeFrom: metadata.annotations?.[madeFromAnnotation] ?? null,

@@ -54,6 +54,8 @@ export interface ObservedBoot {
 export interface ObservedPod {
   readonly name: string
   readonly uid: string
+  /** The name of its node; null if the pod has none, or if the node no longer exists. */
+  readonly node: string | null
   readonly createdAt: number
   /** The image of its container. */
   readonly image: string | null

@@ -125,6 +125,7 @@ const attempts = { running: Flag, done: Flag, endedAt: NullOr(Finite), failures:
 const Pod = Struct({
   name: Text,
   uid: Text,
+  node: NullOr(Text).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
   createdAt: Finite,
   image: NullOr(Text),
   imageDigest: NullOr(Text),
