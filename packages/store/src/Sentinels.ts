@@ -114,15 +114,22 @@ const statements = (sql: PgClient.PgClient) => ({
   })
 })
 
-/** Writes the alarm and its suspicion together. A repetition changes nothing. */
+/**
+ * Writes the alarm and its suspicion together. A repetition changes nothing. The engine may lose its requests at the same
+ * time: one of both transactions waits for the other, and the later one records the withdrawal. `publishEndpoints` takes
+ * the locks in the same order.
+ */
 const raise = (sql: PgClient.PgClient, { modelId, node, revisionId, row }: NewSuspicion, id: SuspicionId, at: number) =>
   Effect.gen(function* () {
+    yield* sql`SELECT FROM deployments WHERE id = ${row.deploymentId} FOR KEY SHARE`
+    const published = yield* sql`SELECT FROM endpoints WHERE revision_id = ${revisionId} AND pod = ${row.pod} FOR SHARE`
     yield* save(sql, [row])
     yield* sql`
-      INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, node, since, probes, evidence, engines)
+      INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, node, since, probes, evidence, engines,
+        withdrawn_at)
       SELECT ${row.orgId}, ${new Date(at)}, ${id}, ${row.deploymentId}, ${modelId}, ${revisionId}, ${row.pod}, ${row.podUid}, ${row.restarts}, ${node}::text,
         ${new Date(row.goodAt)}, ${row.probes - row.goodProbes}, ${row.total},
-        greatest(1, (SELECT count(*) FROM endpoints e WHERE e.revision_id = ${revisionId}))
+        greatest(1, (SELECT count(*) FROM endpoints e WHERE e.revision_id = ${revisionId})), ${published.length > 0 ? null : new Date(at)}::timestamptz
       WHERE ${yield* leads(sql)}
       ON CONFLICT DO NOTHING`
   }).pipe(sql.withTransaction)

@@ -1,11 +1,12 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Ids, idMillis, RequestId, zeroPrices } from "@seatrial/domain"
-import { Deferred, Effect, Fiber, Option } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import { Deployments, Metering, type RequestEnd, type RequestStart, Requests, Runs } from "../src/index.ts"
 import { endRow, tokensOf } from "../src/metering/endRow.ts"
 import { checkpointStatement, endStatement, recordStatement } from "../src/metering/statements.ts"
-import { layerStore, soon } from "./stage.ts"
+import { hold, waiting } from "./locks.ts"
+import { layerStore } from "./stage.ts"
 import { beginRequest, makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
@@ -29,29 +30,6 @@ const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
       return { start, end, created: new Date(idMillis(id)) }
     })
   )
-})
-
-/** Runs an effect in a transaction that stays open until `release`. */
-const hold = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>, commit: boolean) {
-  const sql = yield* PgClient.PgClient
-  const held = yield* Deferred.make<void>()
-  const release = yield* Deferred.make<void>()
-  const fiber = yield* work.pipe(
-    Effect.andThen(Deferred.succeed(held, undefined)),
-    Effect.andThen(Deferred.await(release)),
-    Effect.andThen(commit ? Effect.void : Effect.fail("roll back")),
-    sql.withTransaction,
-    Effect.exit,
-    Effect.forkChild
-  )
-  yield* Deferred.await(held)
-  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
-})
-
-/** Waits until this number of statements of the database wait for a lock. */
-const waiting = Effect.fnUntraced(function* (count: number) {
-  const sql = yield* PgClient.PgClient
-  yield* soon(Effect.map(sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, (rows) => rows.length >= count))
 })
 
 layer(layerStore, { excludeTestServices: true })("in whatever order the database answers", (it) => {

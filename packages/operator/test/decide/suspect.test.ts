@@ -84,7 +84,11 @@ describe("an engine whose probes differ from its trial", () => {
     ["also if it is not the first", model(good, [member(1, "suspect")], [0, 1]), ["Publish 0", "AnswersChanged", "answers_changed 1"]],
     ["keeps it if it is the only one, which is recorded", model(bad, [], [0]), recorded],
     ["once", model(bad, [], [0], {}, noted), []],
-    ["loses it if an engine on another node was noted later", model(good, [onOtherNode], [0, 1], {}, noted), ["Publish 0", "AnswersChanged", "answers_changed 1"]],
+    [
+      "loses it if an engine on another node was noted later",
+      model(good, [onOtherNode], [0, 1], {}, noted),
+      ["Publish 0", "AnswersChanged", "answers_changed 1"]
+    ],
     ["keeps it if the others do not serve", model(bad, [member(1, "same", { pod: podOf(1, false) })], [0]), recorded],
     ["loses it although it is the only one if the host class permits this", model(bad, [], [0], { podClass: consenting }), [...recorded, "Publish "]],
     ["loses it one after the other if all differ", model(bad, [member(1, "suspect")], [0, 1], {}, noted), ["Publish 1"]],

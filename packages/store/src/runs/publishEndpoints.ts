@@ -5,6 +5,18 @@ import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { textArray } from "../textArray.ts"
 
+/** The engines of the revision that lost their requests now: their alarms, also one that was recorded a moment ago. */
+const withdrawStatement = (sql: PgClient.PgClient, { gone, org_id, revision_id }: Published, at: Date) => sql`
+  UPDATE suspicions SET withdrawn_at = ${at}
+  WHERE org_id = ${org_id} AND revision_id = ${revision_id} AND pod = ANY(${textArray(gone)}) AND withdrawn_at IS NULL`
+
+interface Published {
+  readonly org_id: string
+  readonly revision_id: string
+  /** The pods that had an endpoint and have none now. */
+  readonly gone: ReadonlyArray<string>
+}
+
 /**
  * Replaces the endpoints of the revision. Endpoints that stay keep their reachability, and listeners are notified only
  * of changes. An engine that gets requests again no longer counts as giving different answers.
@@ -12,7 +24,7 @@ import { textArray } from "../textArray.ts"
 export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publishEndpoints"] =>
   Effect.fn("Runs.publishEndpoints")(function* (id, orgId, endpoints) {
     const at = new Date(yield* Clock.currentTimeMillis)
-    const rows = yield* Effect.orDie(sql`
+    const statement = sql<Published>`
       WITH run AS (
         SELECT org_id, id, revision_id FROM deployments WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
       ),
@@ -20,14 +32,13 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         SELECT DISTINCT ON (url) url, pod
         FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))}) AS input (url, pod) ORDER BY url, pod
       ),
+      gone AS (
+        SELECT e.pod FROM endpoints e JOIN run ON e.org_id = run.org_id AND e.revision_id = run.revision_id
+        WHERE NOT EXISTS (SELECT FROM desired WHERE desired.pod = e.pod)
+      ),
       deleted AS (
         DELETE FROM endpoints e USING run
-        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM desired WHERE desired.url = e.url) RETURNING e.pod
-      ),
-      -- An engine whose probes differ gets no requests any more.
-      withdrawn AS (
-        UPDATE suspicions s SET withdrawn_at = ${at} FROM run, deleted
-        WHERE s.deployment_id = run.id AND s.org_id = run.org_id AND s.pod = deleted.pod AND s.withdrawn_at IS NULL
+        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM desired WHERE desired.url = e.url) RETURNING 1
       ),
       upserted AS (
         INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at)
@@ -48,6 +59,13 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         INSERT INTO node_faults (org_id, deployment_id, node, code, at) SELECT org_id, deployment_id, node, 'fingerprints_differ', at FROM cleared
         ON CONFLICT DO NOTHING
       )
-      SELECT CASE WHEN EXISTS (SELECT FROM deleted) OR EXISTS (SELECT FROM upserted) THEN pg_notify('routes', run.revision_id) END FROM run`)
-    return rows.length > 0
+      SELECT run.org_id, run.revision_id, ARRAY(SELECT pod FROM gone) AS gone,
+        CASE WHEN EXISTS (SELECT FROM deleted) OR EXISTS (SELECT FROM upserted) THEN pg_notify('routes', run.revision_id) END
+      FROM run`
+    return yield* Effect.gen(function* () {
+      const [published] = yield* statement
+      // A statement of its own sees alarms that were committed while the first one waited for a lock.
+      if (published !== undefined && published.gone.length > 0) yield* withdrawStatement(sql, published, at)
+      return published !== undefined
+    }).pipe(sql.withTransaction, Effect.orDie)
   })
