@@ -152,6 +152,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     sentinelSeconds: 60,
     sentinelShare: 0.005,
     sentinelAlpha: 1e-6,
+    referenceLimits: { inAll: 4, perOrganization: 2 },
     caConfigMap: null,
     downloadEnvironment: [],
     weightsClaim: "seatrial-weights",

@@ -41,7 +41,7 @@ const prepared = Effect.fnUntraced(function* (files: ReadonlyMap<string, Uint8Ar
             return Effect.succeed(Schema.decodeUnknownSync(resource.schema)(object))
           })
       }),
-      Layer.mock(Runs)({ hubToken: () => Effect.succeed(Option.none()), noteMissingReference: (_, code) => Effect.sync(() => void missing.push(code)) })
+      Layer.mock(Runs)({ hubToken: () => Effect.succeed(Option.none()), noteMissingReference: (_, code) => Effect.sync(() => missing.push(code) === 1) })
     ])
   )
   return { created, missing, message: Result.isFailure(result) ? result.failure.message : null }

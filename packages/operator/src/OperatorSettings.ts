@@ -56,6 +56,12 @@ export const operatorSettings = [
     description: "Largest probability with which a healthy engine may be replaced within a year because of its probes",
     default: 0.000001
   },
+  { name: "OPERATOR_REFERENCE_JOBS", description: "Jobs that compute references of commits at once; at least 1", default: 4 },
+  {
+    name: "OPERATOR_REFERENCE_JOBS_PER_ORGANIZATION",
+    description: "Those among them that one organization's runs may use at once; at least 1",
+    default: 2
+  },
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job; it must contain the seatrial command", default: "ghcr.io/seatrial/seatrial:0.1.0" },
   {
     name: "OPERATOR_PULL_SECRETS",
@@ -150,6 +156,10 @@ export const OperatorSettings = Config.all({
     Config.withDefault(1e-6),
     Config.map((alpha) => Math.min(0.01, Math.max(1e-12, alpha)))
   ),
+  referenceLimits: Config.all({
+    inAll: count("OPERATOR_REFERENCE_JOBS", 4).pipe(Config.map((jobs) => Math.max(1, jobs))),
+    perOrganization: count("OPERATOR_REFERENCE_JOBS_PER_ORGANIZATION", 2).pipe(Config.map((jobs) => Math.max(1, jobs)))
+  }),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
   pullSecrets: Config.String("OPERATOR_PULL_SECRETS").pipe(Config.withDefault(""), Config.map(namesOf)),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),

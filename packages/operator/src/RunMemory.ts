@@ -14,7 +14,7 @@ import { makeModelLoads } from "./gather/ModelLoads.ts"
 import type { KnownMove } from "./gather/observeMove.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
-import { makeRunIndex } from "./gather/RunIndex.ts"
+import { makeReferenceUsers, type ReferenceUsersOptions } from "./gather/references/ReferenceUsers.ts"
 import type { Refusal } from "./observation/Refusal.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
 import { EngineMap, RunMap, type RunStore } from "./RunStore.ts"
@@ -28,15 +28,15 @@ interface RunMemoryOptions extends WatchdogOptions {
   readonly ledger: GpuLedger
   readonly recording: RecorderOptions
   readonly sentinels: SentinelKeeper
+  readonly references: Omit<ReferenceUsersOptions, "enqueue">
 }
 
-const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, recording, sentinels }: RunMemoryOptions) {
+const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, recording, references, sentinels }: RunMemoryOptions) {
   return {
     /** The runs that wait for GPUs, and those that were granted some. */
     pool: makePool(ledger),
     followers: makeFollowers(),
-    /** The runs that use the Job of a reference, by its name. */
-    references: makeRunIndex(),
+    references: makeReferenceUsers({ ...references, enqueue }),
     /** The background work of each run, and how it ended last. */
     background: yield* makeBackground(enqueue),
     /** The probes of serving engines. */

@@ -10,6 +10,7 @@ import { keepAlarm } from "./gather/BootVerdicts.ts"
 import { type Cluster, watchCluster } from "./gather/Cluster.ts"
 import { trackUptime } from "./gather/LeaderUptime.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
+import { keepReferences } from "./keepReferences.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { Reconciler } from "./pass/Reconciler.ts"
 import { makeRunMemory, type RunMemory } from "./RunMemory.ts"
@@ -69,7 +70,9 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   }
   const sentinels = yield* makeSentinelKeeper({ seconds: settings.sentinelSeconds, share: settings.sentinelShare, alpha: settings.sentinelAlpha, onAlarm })
   const scheduling = { enqueue: enqueueRun, isScheduled: (id: DeploymentId) => queue.isScheduled(id) }
-  const memory: RunMemory = yield* makeRunMemory({ ...scheduling, ledger: cluster.ledger, recording, sentinels })
+  const references = yield* keepReferences(cluster, () => memory.references)
+  const users = { ledger: cluster.referenceJobs, limits: settings.referenceLimits, enqueueJob: references.add }
+  const memory: RunMemory = yield* makeRunMemory({ ...scheduling, ledger: cluster.ledger, recording, sentinels, references: users })
   for (const engine of yield* (yield* Sentinels).alarmed) keepAlarm(memory.bootVerdicts, engine)
   const reconciler: Reconciler = {
     cluster,
@@ -102,6 +105,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     enqueueRun,
     enqueueApplied: applied.add,
     enqueueHold: holds.enqueue,
+    enqueueReference: references.add,
     enqueueClasses: classes.add("all"),
     enqueueClassStatus: yield* keepClassStatus(cluster)
   }

@@ -27,8 +27,10 @@ export const fetchAgain = 10 * 60_000
 export const fetchInterval = 10_000
 /** How long the computation of a reference may take, from the start of its pod. */
 export const referenceDeadline = 2 * 3_600_000
-/** How long the Job of a reference may exist until it has ended. Its pod may wait for a node. */
-export const referenceJobDeadline = 6 * 3_600_000
+/** How long the Job of a reference may exist until it has ended. Its pod may wait for a node, and others for its place. */
+export const referenceJobDeadline = 3 * 3_600_000
+/** How long a trial waits for a reference whose pod has no node. */
+export const referencePlacement = 30_000
 /** How long Kubernetes keeps the Job of a reference after its end, unless the operator deletes it earlier. */
 export const referenceKept = 3_600_000
 /** The pause before the result of a reference is read again, if the node did not return it. */

@@ -51,6 +51,18 @@ export const operatorMetrics = {
     unit: "engines",
     meaning: "Serving engines whose probes differ from the trial so much that the engine counts as faulty"
   }),
+  referenceJobs: gauge("seatrial_operator_reference_jobs", {
+    labels: ["state"],
+    unit: "Jobs",
+    meaning:
+      "Jobs that compute references of commits, by state: running (a node has the pod), unplaced (no node has it) or waiting (runs whose Job is not created yet because of OPERATOR_REFERENCE_JOBS or OPERATOR_REFERENCE_JOBS_PER_ORGANIZATION)"
+  }),
+  references: counter("seatrial_operator_references_total", {
+    labels: ["outcome"],
+    unit: "Jobs",
+    meaning:
+      "Jobs that have ended, by outcome: computed, unused (no run needed it any more), not_started (no node, or ended by the cluster) or the code of the cause that is remembered"
+  }),
   backgroundSeconds: histogram("seatrial_operator_background_seconds", long, {
     labels: ["kind", "outcome"],
     unit: "seconds",

@@ -5,7 +5,7 @@ import { Duration, Effect, Option, Stream } from "effect"
 import { byNode, type Cluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacity/capacityChanges.ts"
 import type { RunMemory } from "./RunMemory.ts"
-import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
+import { deploymentOf, deploymentOfName, deploymentOfResource, referenceLabel } from "./resources/objectNames.ts"
 
 /** The cluster, and the passes that its changes request. */
 interface TriggerContext {
@@ -18,6 +18,8 @@ interface TriggerContext {
   readonly enqueueApplied: (key: string) => Effect.Effect<void>
   /** `pod`: name of an engine's pod whose GPUs may have changed. */
   readonly enqueueHold: (pod: string) => Effect.Effect<void>
+  /** `job`: name of a Job that may compute a reference. */
+  readonly enqueueReference: (job: string) => Effect.Effect<void>
   /** Updates the host classes in Postgres. */
   readonly enqueueClasses: Effect.Effect<void>
   /** Updates the status of the host classes. */
@@ -33,15 +35,16 @@ const enqueueEngine = (context: TriggerContext, id: Option.Option<DeploymentId>)
   Option.isSome(id) ? enqueueAll(context, [id.value, ...context.memory.followers.of(id.value)]) : Effect.void
 
 interface LiveContext extends Pick<TriggerContext, "enqueueRun" | "liveRuns"> {
-  readonly memory: Pick<RunMemory, "watchdog">
+  readonly memory: Pick<RunMemory, "watchdog"> & { readonly references: Pick<RunMemory["references"], "expect"> }
 }
 
 /**
  * Requests a pass over every run that has not ended or serves. It is due now, so that the watchdog finds one that is
  * lost.
  */
-export const enqueueLive = Effect.fnUntraced(function* ({ enqueueRun, liveRuns, memory: { watchdog } }: LiveContext) {
+export const enqueueLive = Effect.fnUntraced(function* ({ enqueueRun, liveRuns, memory: { references, watchdog } }: LiveContext) {
   const ids = yield* liveRuns
+  yield* references.expect(ids)
   yield* Effect.forEach(ids, (id) => watchdog.expect(id, Option.some(Duration.zero)), { discard: true })
   yield* enqueueAll({ enqueueRun }, ids)
 })
@@ -75,9 +78,18 @@ const makeOnClass = (context: TriggerContext) => {
   })
 }
 
+/** The Job of a reference, or one of its pods, has changed. After the end of a Job, others may be created. */
+const onReference = Effect.fnUntraced(function* (context: TriggerContext, job: string) {
+  const { references } = context.memory
+  yield* context.enqueueReference(job)
+  yield* enqueueAll(context, [...references.of(job), ...references.next()])
+})
+
 /** A Job has changed: the download of a run, or the reference of a commit that several runs may use. */
-const onJob = (context: TriggerContext, name: string) =>
-  Effect.andThen(enqueueSome(context, deploymentOfName(name)), enqueueAll(context, context.memory.references.of(name)))
+const onJob = (context: TriggerContext, name: string) => {
+  const run = deploymentOfName(name)
+  return Option.isSome(run) ? context.enqueueRun(run.value) : onReference(context, name)
+}
 
 /** A disruption budget has changed. Only its specification matters, not its status. */
 const makeOnBudget = (context: TriggerContext) => {
@@ -110,6 +122,8 @@ const makeOnCapacity = (context: TriggerContext) => {
       podExpectations.delete(name)
       yield* enqueueEngine(context, deploymentOfName(name))
     }
+    const reference = pod?.metadata.labels?.[referenceLabel]
+    if (reference !== undefined) yield* onReference(context, reference)
     yield* enqueueHold(name)
     yield* enqueueClassStatus
     if (capacity.ofPod(name, pod)) yield* enqueueQueued

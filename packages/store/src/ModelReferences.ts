@@ -79,13 +79,18 @@ export const findReferenceState = (sql: PgClient.PgClient) => {
   return (attempt: ReferenceAttempt) => Effect.orDie(find(attempt))
 }
 
-/** Remembers why an attempt found no reference. */
-export const noteMissingReference = (sql: PgClient.PgClient) =>
-  Effect.fnUntraced(function* ({ commit, madeFrom, repo, textsVersion }: ReferenceAttempt, code: string) {
-    yield* Effect.orDie(sql`
+/** Remembers why an attempt found no reference. Returns false if a cause was known. */
+export const noteMissingReference = (sql: PgClient.PgClient) => {
+  const insert = SqlSchema.findOne({
+    Request: Schema.Struct({ ...ReferenceAttempt.fields, code: Schema.String }),
+    Result: Schema.Struct({ isNew: Schema.Boolean }),
+    execute: ({ code, commit, madeFrom, repo, textsVersion }) => sql`
       INSERT INTO missing_references (hf_repo, hf_revision, texts_version, made_from, code) VALUES (${repo}, ${commit}, ${textsVersion}, ${madeFrom}, ${code})
-      ON CONFLICT (hf_repo, hf_revision, texts_version, made_from) DO UPDATE SET code = excluded.code, found_at = now()`)
+      ON CONFLICT (hf_repo, hf_revision, texts_version, made_from) DO UPDATE SET code = excluded.code, found_at = now()
+      RETURNING xmax = 0 AS "isNew"`
   })
+  return (attempt: ReferenceAttempt, code: string) => Effect.orDie(Effect.map(insert({ ...attempt, code }), ({ isNew }) => isNew))
+}
 
 /** Adds a reference. Returns false if the commit has the same one. */
 export const addReference = (sql: PgClient.PgClient) => {

@@ -170,8 +170,8 @@ export class Runs extends Context.Service<
     readonly referenceState: (attempt: ReferenceAttempt) => Effect.Effect<ReferenceState>
     /** Adds what the operator has computed. Returns false if the commit has the same reference. */
     readonly addReference: (key: ReferenceKey, reference: ModelReference) => Effect.Effect<boolean, DifferentReference>
-    /** Remembers why an attempt found no reference: a code. */
-    readonly noteMissingReference: (attempt: ReferenceAttempt, code: string) => Effect.Effect<void>
+    /** Remembers why an attempt found no reference: a code. Returns false if a cause was known. */
+    readonly noteMissingReference: (attempt: ReferenceAttempt, code: string) => Effect.Effect<boolean>
     /** Results of the organization's earlier trials of the same configuration, newest first. */
     readonly earlierTrials: (
       orgId: OrgId,

@@ -65,10 +65,10 @@ layer(layerStore, { excludeTestServices: true })("references of commits", (it) =
       const [note, state] = [noteMissingReference(sql), findReferenceState(sql)]
       const attempt = { ...key("e"), madeFrom: "image-1" }
       assert.deepStrictEqual(yield* state(attempt), { isKnown: false, missing: null })
-      yield* note(attempt, "unknown_architecture")
+      assert.isTrue(yield* note(attempt, "unknown_architecture"))
       assert.deepStrictEqual(yield* state(attempt), { isKnown: false, missing: "unknown_architecture" })
       assert.deepStrictEqual(yield* state({ ...attempt, madeFrom: "image-2" }), { isKnown: false, missing: null })
-      yield* note(attempt, "out_of_memory")
+      assert.isFalse(yield* note(attempt, "out_of_memory"))
       assert.deepStrictEqual(yield* state(attempt), { isKnown: false, missing: "out_of_memory" })
       assert.isTrue(Exit.isFailure(yield* Effect.exit(note(attempt, "Traceback (most recent call last)"))))
     }).pipe(Effect.provide(layerRole("operator")))

@@ -8,7 +8,7 @@ import { enginePodName, fetchJobName, objectName } from "../resources/objectName
 import type { ActionContext, Applied, Applying } from "./ActionContext.ts"
 import { ensureFetch, forgetWeights, noteWeights, removeFetch } from "./downloadActions.ts"
 import { ensureBudget, ensurePod, keepEngineLog, noteNodeFault, removeBudget, removePod } from "./engineActions.ts"
-import { keepReference, removeReference } from "./referenceActions.ts"
+import { keepReference } from "./referenceActions.ts"
 import { ensureResource, recordWarning, removeResource } from "./resourceActions.ts"
 import { activate, enter, moveBack, publish, recordEngineImage, release, setReplicas } from "./runActions.ts"
 
@@ -25,7 +25,6 @@ const perform = (context: ActionContext, action: Action) =>
     NoteWeights: () => unchanged(noteWeights(context)),
     ForgetWeights: () => unchanged(forgetWeights(context)),
     KeepReference: (ended) => unchanged(keepReference(context, ended)),
-    RemoveReference: () => unchanged(removeReference(context)),
     EnsurePod: (creation) => unchanged(ensurePod(context, creation)),
     EnsureBudget: () => unchanged(ensureBudget(context)),
     RemoveBudget: () => unchanged(removeBudget(context)),

@@ -20,8 +20,6 @@ export type Action = Data.TaggedEnum<{
   ForgetWeights: None
   /** Stores the result of the Job that computed the reference of the commit, and deletes the Job. See `ObservedReference`. */
   KeepReference: { readonly pod: string | null; readonly code: string | null }
-  /** Deletes that Job. */
-  RemoveReference: None
   /** Creates the pod of an engine. `ordinal`, here and below: which engine of the revision; absent: the first. */
   EnsurePod: { readonly ordinal?: number }
   /** Creates the disruption budget, or corrects it, so that a node drain does not evict the engine. */

@@ -1,6 +1,6 @@
-import { backoff, referenceAgain, trialAttempts } from "../limits.ts"
+import { backoff, referenceAgain, referencePlacement, trialAttempts } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
-import { isComing } from "../observation/ObservedReference.ts"
+import { isComing, missingCode } from "../observation/ObservedReference.ts"
 import { endedOf } from "../observation/work.ts"
 import { Action, by, type Decision, wait } from "./Decision.ts"
 import { engineFirst } from "./engineInTrial.ts"
@@ -17,11 +17,9 @@ const preparation = (observation: Observation, now: number): Pick<Decision, "wor
   return now < next && observation.work.running !== "preparation" ? { work: null, requeueAt: next } : { work: "preparation", requeueAt: null }
 }
 
-/** The actions for a Job that has ended, or that no run needs. */
-const actionsFor = ({ reference }: Observation): ReadonlyArray<Action> => {
-  if (reference._tag === "Ended") return [Action.KeepReference({ pod: reference.pod, code: reference.code })]
-  return reference._tag === "Unneeded" ? [Action.RemoveReference()] : []
-}
+/** The action for a Job that has ended. */
+const actionsFor = ({ reference }: Observation): ReadonlyArray<Action> =>
+  reference._tag === "Ended" ? [Action.KeepReference({ pod: reference.pod, code: reference.code })] : []
 
 const earliest = (one: number | null, other: number | null) => (one === null || other === null ? (one ?? other) : Math.min(one, other))
 
@@ -52,13 +50,31 @@ export const preparedFirst = (observation: Observation, now: number): Decision |
   return engineFirst(observation, now, "checking") ?? by("prepareReference", { ...wait(message, prepares.requeueAt), work: prepares.work })
 }
 
+/** The reason of the event of a run that has no reference, although its host class computes them. */
+export const referenceMissing = "ReferenceMissing"
+
+/** Warns that the trial goes on without a reference that may come later. */
+export const unawaited = ({ reference, work }: Observation): ReadonlyArray<Action> => {
+  const code = isComing(reference) && work.running === null ? missingCode(reference) : null
+  if (code === null) return []
+  const message = `The trial does not wait any longer for the reference of the commit (${code}). The engine is not compared with one. The next trial of the commit uses it if it has been computed by then.`
+  return [Action.RecordEvent({ reason: referenceMissing, about: code, message })]
+}
+
+/** How long a trial waits for the reference. The start of its computation is unknown as long as no node has the pod. */
+const patienceOf = ({ podClass, reference }: Observation): number => {
+  const allowed = (podClass?.referenceJob?.waitSeconds ?? 0) * 1_000
+  if (reference._tag === "Waiting") return 0
+  return reference._tag === "Unplaced" ? Math.min(allowed, referencePlacement) : allowed
+}
+
 /**
  * Waits for the reference after all other checks, at most as long as the host class allows. Null if there is nothing to
  * wait for.
  */
 export const awaitReference = (observation: Observation, heldSince: number, now: number): Decision | null => {
-  const { podClass, reference } = observation
-  const until = countedFrom(observation, heldSince) + (podClass?.referenceJob?.waitSeconds ?? 0) * 1_000
+  const { reference } = observation
+  const until = countedFrom(observation, heldSince) + patienceOf(observation)
   if (!isComing(reference) || now >= until) return null
   const message = "All other checks are done. Seatrial waits for the reference of the commit, to compare the engine with it."
   return engineFirst(observation, now, "comparing") ?? by("awaitReference", wait(message, until))

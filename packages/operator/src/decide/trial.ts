@@ -8,7 +8,7 @@ import { judge, onceElsewhere } from "./elsewhere.ts"
 import { noteImage } from "./engineImage.ts"
 import { engineFirst, fewerSlots } from "./engineInTrial.ts"
 import { failedChecks } from "./failedChecks.ts"
-import { awaitReference, preparedFirst } from "./reference.ts"
+import { awaitReference, preparedFirst, unawaited } from "./reference.ts"
 
 const names = {
   boot: "comparison",
@@ -77,7 +77,10 @@ const mergedFirst = (observation: Observation, now: number): Decision | null => 
 const checks = (observation: Observation, now: number): Decision => {
   const { heldSince } = observation
   if (heldSince === null) return run("checking", observation, now, "Seatrial checks the engine's answers.")
-  return awaitReference(observation, heldSince, now) ?? run("comparing", observation, now, "Seatrial compares the engine with the reference of the commit.")
+  const awaited = awaitReference(observation, heldSince, now)
+  if (awaited !== null) return awaited
+  const compared = run("comparing", observation, now, "Seatrial compares the engine with the reference of the commit.")
+  return compared.work === "comparing" ? { ...compared, actions: [...compared.actions, ...unawaited(observation)] } : compared
 }
 
 /** Warnings about a trial that passed: answers that drifted, and capabilities that are not served. */

@@ -5,6 +5,7 @@ import { WatchedHostClass } from "../resources/WatchedHostClass.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "../resources/watched.ts"
 import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
 import { countOtherPods, watchOtherPods } from "./capacity/otherPods.ts"
+import { makeReferenceLedger, type ReferenceLedger } from "./references/ReferenceLedger.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 import { type Unmapped, watchUnmapped } from "./watchUnmapped.ts"
 
@@ -22,6 +23,8 @@ export interface Cluster {
   readonly budgets: Reflector<WatchedBudget>
   /** The GPUs that nodes offer and pods take, kept current by the watches. */
   readonly ledger: GpuLedger
+  /** The Jobs that compute references. */
+  readonly referenceJobs: ReferenceLedger
   /** Whether the ledger counts the GPUs of pods in other namespaces. */
   readonly countsAllPods: boolean
   /** Emits after GPUs of pods in other namespaces have changed. */
@@ -50,10 +53,12 @@ export const watchCluster = Effect.fnUntraced(function* (
     if (pod.metadata.uid !== undefined && gonePods.size < maxGonePods) gonePods.set(pod.metadata.uid, pod)
   }
   const ledger = makeGpuLedger()
+  const referenceJobs = makeReferenceLedger()
   const cluster: Cluster = {
     namespace,
     gonePods,
     ledger,
+    referenceJobs,
     countsAllPods,
     otherPods: countsAllPods ? yield* countOtherPods(ledger, watchOtherPods(namespace)) : Stream.never,
     deployments: yield* watchDeployments(namespace, otherNamespaces),
@@ -63,7 +68,7 @@ export const watchCluster = Effect.fnUntraced(function* (
       { namespace },
       { indexLabels: [deploymentLabel, referenceLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
     ),
-    jobs: yield* Reflector.make(WatchedJob, { namespace }),
+    jobs: yield* Reflector.make(WatchedJob, { namespace }, { onChange: referenceJobs.setJob }),
     hostClasses: yield* Reflector.make(WatchedHostClass, {}),
     nodes: yield* Reflector.make(Node, {}, { onChange: ledger.setNode }),
     budgets: yield* Reflector.make(WatchedBudget, { namespace })

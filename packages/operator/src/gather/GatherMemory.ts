@@ -9,7 +9,7 @@ import type { HeldReports } from "./HeldReports.ts"
 import type { MergedAnswers } from "./MergedAnswers.ts"
 import type { ModelLoads } from "./ModelLoads.ts"
 import type { KnownMove } from "./observeMove.ts"
-import type { RunIndex } from "./RunIndex.ts"
+import type { ReferenceUsers } from "./references/ReferenceUsers.ts"
 
 /** The node of a run's pod was first missing at that time, Unix milliseconds. */
 export interface MissingNode {
@@ -55,8 +55,7 @@ export interface GatherMemory {
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers
   readonly heldReports: HeldReports
-  /** The runs that use the Job of a reference, by its name. */
-  readonly references: RunIndex
+  readonly references: ReferenceUsers
   /** See `PodExpectations`. */
   readonly podExpectations: Map<string, string | undefined>
   /** When disruption budgets were created that no watch has shown yet, Unix milliseconds. */

@@ -232,6 +232,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     bootVerdicts,
     observe: () => ({
       ...observation,
+      reference: memory.references.turned(run.id, observation.reference),
       ...observePlace(pool, { ...place, reservations, run, pod, otherEngines, nodeName: engine.watched?.spec?.nodeName ?? "", predecessorPod, funding, now })
     })
   }

@@ -10,7 +10,7 @@ import type { PodClass } from "../resources/PodClass.ts"
 import type { WatchedJob, WatchedPod } from "../resources/watched.ts"
 import type { Cluster } from "./Cluster.ts"
 import type { GatherFrom } from "./gather.ts"
-import { type ContainerExit, conditionOf, millisOf } from "./podStatus.ts"
+import { type ContainerExit, conditionOf, hasEnded, millisOf } from "./podStatus.ts"
 
 const holds = ({ status }: WatchedJob, name: string): boolean => status?.conditions?.some(({ status: is, type }) => type === name && is === "True") === true
 
@@ -36,6 +36,9 @@ const causeIn = (pod: WatchedPod): string | null => {
   return endedByOthers.includes(exit.exitCode) ? null : "computation_failed"
 }
 
+/** Whether a node has the pod, and the pod has not ended. */
+const isPlaced = (pod: WatchedPod): boolean => pod.spec?.nodeName !== undefined && !hasEnded(pod)
+
 /** The state of the Job of a reference. `pods`: the pods of the Job. */
 export const observeReferenceJob = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): ObservedReference => {
   if (job.metadata.deletionTimestamp !== undefined) return ObservedReference.Leaving()
@@ -48,7 +51,8 @@ export const observeReferenceJob = (job: WatchedJob, pods: ReadonlyArray<Watched
   // Also if the Job would try again: nothing would change.
   if (code !== null) return ObservedReference.Ended({ pod: null, code })
   // Kubernetes deletes a failed Job after some time. Then another run tries again.
-  return holds(job, "Failed") ? ObservedReference.Settled({ code: "not_started" }) : ObservedReference.Active()
+  if (holds(job, "Failed")) return ObservedReference.Settled({ code: "not_started" })
+  return pods.some(isPlaced) ? ObservedReference.Active() : ObservedReference.Unplaced()
 }
 
 /** The phases after the download in which the run may still be tried. */
@@ -76,35 +80,27 @@ const planOf = ({ revision }: Run, podClass: PodClass | null): ReferencePlan | n
   return revision === null || podClass === null || engine === undefined ? null : referencePlan(revision, podClass, engine)
 }
 
-interface Seen {
-  readonly job: ObservedReference | null
-  /** The stored state; null if the commit has no reference and no known cause. */
-  readonly known: ObservedReference | null
-  /** Whether the trial of the run may still use a reference. */
-  readonly needs: boolean
-  /** Whether no run uses the Job. */
-  readonly isUnused: boolean
-}
-
-const combine = ({ isUnused, job, known, needs }: Seen): ObservedReference => {
-  if (job === null || job._tag === "Leaving") return known ?? job ?? ObservedReference.Absent()
-  if (isUnused || (known !== null && needs)) return ObservedReference.Unneeded({ code: known?._tag === "Settled" ? known.code : null })
-  return known === null || job._tag === "Ended" ? job : known
-}
+/**
+ * What the run sees of its Job. The result is kept also after the trial of the run, for the next trial of the commit.
+ * `known`: the stored state; null if the commit has no reference and no known cause, and the trial may still use one.
+ */
+const combine = (job: ObservedReference | null, known: ObservedReference | null): ObservedReference =>
+  known === null ? (job ?? ObservedReference.Absent()) : job?._tag === "Ended" ? job : known
 
 /**
  * The reference of the run's commit. Remembers which runs use the same Job: its end concerns all of them, and it is
- * deleted with the last of them. After a restart of the operator it may be deleted too early, and starts again. The
- * result is kept also after the trial of the run, for the next trial of the commit.
+ * deleted with the last of them.
  */
 export const observeReference = Effect.fnUntraced(function* ({ cluster, memory: { references } }: GatherFrom, run: Run, podClass: PodClass | null) {
-  const { revision } = run
+  const { id, orgSlug, revision } = run
   const plan = planOf(run, podClass)
-  const isUsed = plan !== null && !endedUnactivated(run.phase) && !run.modelDeleted
-  references.set(run.id, isUsed ? plan.name : null)
-  if (revision === null || plan === null) return ObservedReference.Settled({ code: null })
-  const job = yield* readJob(cluster, plan)
+  if (revision === null || plan === null) {
+    yield* references.note(id, null)
+    return ObservedReference.Settled({ code: null })
+  }
   const needs = needsReference(run, revision)
   const known = needs ? yield* settled(revision, plan) : ObservedReference.Settled({ code: null })
-  return combine({ job, known, needs, isUnused: !isUsed && references.of(plan.name).length === 0 })
+  const isUsed = !endedUnactivated(run.phase) && !run.modelDeleted && !(needs && known !== null)
+  yield* references.note(id, isUsed ? { name: plan.name, organization: orgSlug } : null)
+  return isUsed ? combine(yield* readJob(cluster, plan), known) : (known ?? ObservedReference.Settled({ code: null }))
 })

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { shownEngine } from "../decide/fleet.ts"
 import { whyNoTraffic } from "../decide/traffic.ts"
+import { operatorMetrics } from "../metrics.ts"
 import { isServed } from "../observation/isServed.ts"
 import type { DecidedRun } from "./decideRun.ts"
 import type { Reconciler } from "./Reconciler.ts"
@@ -13,4 +14,5 @@ export const recordGauges = Effect.fnUntraced(function* ({ memory }: Reconciler,
   yield* memory.phases.note(run.id, isReleased ? null : run.phase, isMissed)
   yield* memory.benchmarks.note(run, serves)
   yield* memory.scaling.note(observation)
+  yield* operatorMetrics.referenceJobs.update({ state: "waiting" }, memory.references.waiting())
 })

@@ -116,8 +116,9 @@ const Reference: Schema.Codec<ObservedReference, ObservedReference> = Schema.Uni
   Struct({ _tag: Literal("Absent") }),
   Struct({ _tag: Literal("Active") }),
   Struct({ _tag: Literal("Leaving") }),
-  Struct({ _tag: Literal("Ended"), pod: NullOr(Text), code: NullOr(Text) }),
-  Struct({ _tag: Literal("Unneeded"), code: NullOr(Text) })
+  Struct({ _tag: Literal("Waiting") }),
+  Struct({ _tag: Literal("Unplaced") }),
+  Struct({ _tag: Literal("Ended"), pod: NullOr(Text), code: NullOr(Text) })
 ])
 
 const attempts = { running: Flag, done: Flag, endedAt: NullOr(Finite), failures: Int, failure: NullOr(NamedFailure), final: Flag }

@@ -57,7 +57,7 @@ const createJob = Effect.fnUntraced(function* (gathered: Placed, revision: RunRe
   const jobs = yield* Effect.mapError(kube.list(Job, { namespace, labelSelector: `${referenceLabel}=${plan.name}` }), unavailable)
   if (jobs.length > 0) return
   const request = yield* reading.withPermits(1)(readRequest(gathered, revision))
-  if (request === null) return yield* persist((yield* Runs).noteMissingReference(plan.attempt, "no_tokenizer"))
+  if (request === null) return yield* Effect.asVoid(persist((yield* Runs).noteMissingReference(plan.attempt, "no_tokenizer")))
   const job = referenceJob({ plan, revision, settings, weightsClaim: weightsClaimOf(gathered.podClass, settings) }, request)
   yield* Effect.asVoid(kube.create(Job, job)).pipe(
     Effect.catchIf(alreadyExists, () => Effect.void),

@@ -110,8 +110,9 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       ObservedReference.Absent(),
       ObservedReference.Active(),
       ObservedReference.Leaving(),
-      ObservedReference.Ended({ pod: pick(null, "reference-1-x"), code: pick(null, "out_of_memory") }),
-      ObservedReference.Unneeded({ code: null })
+      ObservedReference.Waiting(),
+      ObservedReference.Unplaced(),
+      ObservedReference.Ended({ pod: pick(null, "reference-1-x"), code: pick(null, "out_of_memory") })
     ),
     heldSince: phase === "checking" && drawnRevision.checks === null && chance(0.3) ? time() : null,
     weights: pick(null, { own: true }, { own: false }),

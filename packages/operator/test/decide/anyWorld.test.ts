@@ -14,7 +14,7 @@ import { brokenInvariants } from "./invariants.ts"
 import { random } from "./world.ts"
 
 /** Whether an action concerns the run's own objects. The Job of a reference belongs to a commit. */
-const isOfRun = ({ _tag }: Action) => _tag !== "KeepReference" && _tag !== "RemoveReference"
+const isOfRun = ({ _tag }: Action) => _tag !== "KeepReference"
 
 /** Random worlds of each property. */
 const runs = Number(process.env.SEATRIAL_WORLDS ?? 200)
@@ -113,7 +113,6 @@ const obey = (observation: Observation, now: number): Observation => {
         next = { ...next, fetch: ObservedFetch.Absent() }
         break
       case "KeepReference":
-      case "RemoveReference":
         next = { ...next, reference: ObservedReference.Settled({ code: null }) }
         break
       case "NoteWeights":
@@ -159,7 +158,9 @@ const obey = (observation: Observation, now: number): Observation => {
   if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0, at: now } } }
   else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
-  else if (work === "preparation") next = { ...next, reference: ObservedReference.Active() }
+  else if (work === "preparation") next = { ...next, reference: ObservedReference.Unplaced() }
+  if (observation.reference._tag === "Waiting") next = { ...next, reference: ObservedReference.Absent() }
+  if (observation.reference._tag === "Unplaced") next = { ...next, reference: ObservedReference.Active() }
   if (observation.reference._tag === "Active") next = { ...next, reference: ObservedReference.Ended({ pod: "reference-1-x", code: null }) }
   if (observation.reference._tag === "Leaving") next = { ...next, reference: ObservedReference.Absent() }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Phase } from "@seatrial/domain"
 import { Action } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { referenceAgain, trialAttempts } from "../../src/limits.ts"
+import { referenceAgain, referencePlacement, trialAttempts } from "../../src/limits.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
 import { missingCode, ObservedReference } from "../../src/observation/ObservedReference.ts"
 import type { WorkEnded, WorkState } from "../../src/observation/work.ts"
@@ -23,7 +23,7 @@ const runIn = (phase: Phase, reference: ObservedReference, change: Partial<Obser
     withRevision({ engineImage: pod.image })
   )
 
-const { Absent, Active, Ended, Leaving, Settled, Unneeded } = ObservedReference
+const { Absent, Active, Ended, Leaving, Settled, Unplaced, Waiting } = ObservedReference
 const keep = Action.KeepReference({ pod: "reference-1-x", code: null })
 const tagsOf = ({ actions }: { readonly actions: ReadonlyArray<Action> }) => actions.map(({ _tag }) => _tag)
 
@@ -79,7 +79,17 @@ describe("the reference of a commit", () => {
     ],
     ["is not awaited without an engine", runIn("checking", Active(), { ...held, pod: null }), 1_001, { work: null, first: "EnsurePod" }],
     ["is stored in any phase", runIn("activated", Ended({ pod: "reference-1-x", code: null })), 1, { work: null, first: "KeepReference" }],
-    ["has its Job removed if nobody needs it", runIn("cancelled", Unneeded({ code: null })), 1, { work: null, first: "RemoveReference" }]
+    ["is not prepared before its turn", runIn("queued", Waiting(), { freeSlots: 0 }), 0, { work: null, requeueAt: null }],
+    ["does not delay the checks before its turn", runIn("checking", Waiting()), 1, { work: "checking" }],
+    ["is not awaited before its turn", runIn("checking", Waiting(), held), 1_000, { work: "comparing" }],
+    ["is awaited for a moment if its pod has no node", runIn("checking", Unplaced(), held), 1_001, { work: null, requeueAt: 1_000 + referencePlacement }],
+    ["is not awaited longer if its pod has no node", runIn("checking", Unplaced(), held), 1_000 + referencePlacement, { work: "comparing" }],
+    [
+      "is not awaited at all if the class allows no time, and its pod has no node",
+      runIn("checking", Unplaced(), { ...held, podClass: { ...podClass, referenceJob: { ...job, waitSeconds: 0 } } }),
+      1_000,
+      { work: "comparing" }
+    ]
   ]
   for (const [what, observation, now, { first, requeueAt, work }] of cases) {
     it(what, () => {
@@ -97,13 +107,20 @@ describe("the reference of a commit", () => {
     const gone = { resource: null, released: false } as const
     const released = tagsOf(decide(runIn("cancelled", Settled({ code: null }), gone), 1))
     assert.deepStrictEqual(released, ["Release"])
-    assert.notInclude(tagsOf(decide(runIn("cancelled", Unneeded({ code: null }), gone), 1)), "Release")
+    assert.notInclude(tagsOf(decide(runIn("cancelled", Ended({ pod: null, code: "timed_out" }), gone), 1)), "Release")
   })
 
   it("is missing with a code that says how far it came", () => {
-    const codes = [Settled({ code: null }), Settled({ code: "quantized" }), Absent(), Active(), Leaving(), Ended({ pod: null, code: "timed_out" })].map(
-      missingCode
-    )
-    assert.deepStrictEqual(codes, [null, "quantized", "not_started", "still_computing", "still_computing", "timed_out"])
+    const codes: ReadonlyArray<readonly [ObservedReference, string | null]> = [
+      [Settled({ code: null }), null],
+      [Settled({ code: "quantized" }), "quantized"],
+      [Absent(), "not_started"],
+      [Waiting(), "not_started"],
+      [Unplaced(), "not_started"],
+      [Active(), "still_computing"],
+      [Leaving(), "still_computing"],
+      [Ended({ pod: null, code: "timed_out" }), "timed_out"]
+    ]
+    for (const [reference, code] of codes) assert.strictEqual(missingCode(reference), code)
   })
 })

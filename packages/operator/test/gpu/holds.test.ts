@@ -10,6 +10,7 @@ import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import type { Cluster } from "../../src/gather/Cluster.ts"
 import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
+import { makeReferenceLedger } from "../../src/gather/references/ReferenceLedger.ts"
 import { makeHoldKeeper } from "../../src/gpu/keepHolds.ts"
 import { HostClassResource } from "../../src/resources/HostClassResource.ts"
 
@@ -88,6 +89,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
         nodes: cacheOf<Node>().reflector,
         hostClasses: cacheOf<HostClassResource>().reflector,
         ledger: makeGpuLedger(),
+        referenceJobs: makeReferenceLedger(),
         gonePods: new Map(),
         countsAllPods: false,
         otherPods: Stream.never
@@ -219,6 +221,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             nodes: nodes.reflector,
             hostClasses: classes.reflector,
             ledger: makeGpuLedger(),
+            referenceJobs: makeReferenceLedger(),
             gonePods,
             countsAllPods: false,
             otherPods: Stream.never

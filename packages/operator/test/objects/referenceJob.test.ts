@@ -101,8 +101,15 @@ const jobWith = (type: string | null, deleted = false): WatchedJob => ({
   metadata: { name: "reference-1", ...(deleted ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}) },
   status: { conditions: type === null ? [] : [{ type, status: "True" }] }
 })
-const podWith = (phase: string, exitCode: number | null, reason = "Error", status: WatchedPod["status"] = {}): WatchedPod => ({
+const podWith = (
+  phase: string,
+  exitCode: number | null,
+  reason = "Error",
+  status: WatchedPod["status"] = {},
+  nodeName: string | null = "node-1"
+): WatchedPod => ({
   metadata: { name: "reference-1-x" },
+  spec: { containers: [], ...(nodeName === null ? {} : { nodeName }) },
   status: {
     phase,
     ...status,
@@ -120,11 +127,13 @@ const stopped = (minutes: number): WatchedPod => {
 const deleted = (pod: WatchedPod): WatchedPod => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } })
 
 describe("the state of the Job of a reference", () => {
-  const { Active, Ended, Leaving, Settled } = ObservedReference
+  const { Active, Ended, Leaving, Settled, Unplaced } = ObservedReference
   const ended = (code: string) => Ended({ pod: null, code })
   const unknown = Settled({ code: "not_started" })
   const cases: ReadonlyArray<readonly [what: string, job: WatchedJob, pods: ReadonlyArray<WatchedPod>, expected: ObservedReference]> = [
-    ["it waits for its pod", jobWith(null), [], Active()],
+    ["it waits for its pod", jobWith(null), [], Unplaced()],
+    ["its pod waits for a node", jobWith(null), [podWith("Pending", null, "Error", {}, null)], Unplaced()],
+    ["its pod waits for a node after an eviction", jobWith(null), [podWith("Failed", 137), podWith("Pending", null, "Error", {}, null)], Unplaced()],
     ["it runs", jobWith(null), [podWith("Running", null)], Active()],
     ["it is tried again after its files were not complete", jobWith(null), [podWith("Failed", null), podWith("Running", null)], Active()],
     ["it is tried again after something killed it", jobWith(null), [podWith("Failed", 137), podWith("Running", null)], Active()],

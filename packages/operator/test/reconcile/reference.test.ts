@@ -1,13 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Run } from "@seatrial/store"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
-import { otherDeployment, revision, run } from "../observations.ts"
-import { computed, fails, jobsOf, type Stage, serves, stageWith, succeeds } from "./referenceStage.ts"
+import { revision } from "../observations.ts"
+import { computed, computes, fails, jobsOf, type Stage, serves, stageWith, succeeds, waitsForNode } from "./referenceStage.ts"
 import { makeStage } from "./stage.ts"
 
 /** The kinds of the work that was done. */
 const worksOf = ({ worked }: Stage) => worked.map((work) => work.split(" ")[0])
+
+/** The event about a missing reference with that code; undefined if there is none. */
+const missingEvent = ({ kube }: Stage, code: string) => {
+  const name = kube.names("Event").find((each) => each.endsWith(`.referencemissing.${code.replaceAll("_", "-")}`))
+  return Option.getOrUndefined(kube.find("Event", name ?? ""))
+}
 
 describe("the reference of a commit", () => {
   it.effect("is computed by a Job beside the start of the engine, stored, and the Job is deleted", () => {
@@ -59,6 +64,7 @@ describe("the reference of a commit", () => {
       return Effect.gen(function* () {
         yield* stage.operate(stage.until(() => serves(stage)() && jobsOf(stage).length === 0))
         assert.strictEqual(stage.noReference(), code)
+        assert.deepInclude(missingEvent(stage, code), { type: "Warning", reason: "ReferenceMissing" })
         assert.strictEqual(stage.writes.filter((write) => write.startsWith("create Job reference-")).length, 1)
       })
     })
@@ -141,22 +147,41 @@ describe("the reference of a commit", () => {
     })
   })
 
-  it.effect("is no longer computed once the last run that uses it was cancelled, and not before", () => {
+  it.effect("is not awaited if its Job gets no node, and is kept if it is computed later", () => {
     const stage = stageWith()
-    const other: Run = { ...run, id: otherDeployment, engineRun: otherDeployment }
+    stage.setReferenceStory(waitsForNode(stage))
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
-          stage.add(other)
-          yield* stage.until(() => jobsOf(stage).length === 1 && stage.rows().every(({ revision }) => revision !== null))
-          stage.cancel(0)
-          yield* stage.until(() => stage.released() > 0 || stage.row().phase === "cancelled")
+          yield* stage.until(() => worksOf(stage).includes("checking"))
+          yield* TestClock.adjust("31 seconds")
+          yield* stage.until(() => stage.row().phase === "activated")
+          assert.deepInclude(missingEvent(stage, "not_started"), { type: "Warning" })
           assert.strictEqual(jobsOf(stage).length, 1)
-          stage.cancel(0, otherDeployment)
+          succeeds(stage)(jobsOf(stage)[0] ?? "")
           yield* stage.until(() => jobsOf(stage).length === 0)
         })
       )
-      assert.deepStrictEqual(stage.references, [])
+      assert.deepStrictEqual(stage.references, [computed])
+    })
+  })
+
+  it.effect("is awaited if its Job gets a node while the trial waits for one", () => {
+    const stage = stageWith()
+    stage.setReferenceStory(waitsForNode(stage))
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => worksOf(stage).includes("checking"))
+          yield* TestClock.adjust("20 seconds")
+          computes(stage)(jobsOf(stage)[0] ?? "")
+          yield* TestClock.adjust("300 seconds")
+          assert.strictEqual(stage.row().phase, "checking")
+          succeeds(stage)(jobsOf(stage)[0] ?? "")
+          yield* stage.until(() => stage.row().phase === "activated")
+        })
+      )
+      assert.isBelow(stage.writes.indexOf("add reference"), stage.writes.indexOf("record checks"))
     })
   })
 })

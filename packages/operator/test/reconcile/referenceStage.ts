@@ -9,11 +9,21 @@ const printed = JSON.stringify({ logprobs: [[-1.5]], continuations: [], transfor
 export const computed = { sequences: [{ ids: [1, 2], logprobs: [-1.5] }], continuations: [], transformers: "5.19.0", torch: "2.13.0" }
 
 export const jobsOf = ({ kube }: Stage) => kube.names("Job").filter((name) => name.startsWith("reference-"))
-/** A pod of the Job ends like this. */
+/** The Job has a pod with that status. */
+const hasPod = (stage: Stage, job: string, nodeName: string | undefined, status: object) =>
+  stage.kube.add("Pod", `${job}-x`, {
+    metadata: { labels: { [referenceLabel]: job } },
+    spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
+    status
+  })
+/** No node has room for the pod of the Job. */
+export const waitsForNode = (stage: Stage) => (job: string) => hasPod(stage, job, undefined, { phase: "Pending" })
+/** The Job computes. */
+export const computes = (stage: Stage) => (job: string) => hasPod(stage, job, "cpu-1", { phase: "Running" })
+/** The pod of the Job ends like this. */
 const ends = (stage: Stage, phase: string, terminated: object) => (job: string) => {
   const containerStatuses = [{ name: "reference", ready: false, restartCount: 0, state: { terminated } }]
-  const metadata = { labels: { [referenceLabel]: job } }
-  stage.kube.add("Pod", `${job}-x`, { metadata, spec: { containers: [] }, status: { phase, containerStatuses } })
+  hasPod(stage, job, "cpu-1", { phase, containerStatuses })
   stage.kube.setStatus("Job", job, { conditions: [{ type: phase === "Succeeded" ? "Complete" : "Failed", status: "True" }] })
 }
 export const succeeds = (stage: Stage) => ends(stage, "Succeeded", { exitCode: 0 })
@@ -25,6 +35,7 @@ export const stageWith = (referenceJob: object = { image: "python:1", waitSecond
   const { gpu_count: gpuCount, name, runtimes } = hostClass
   const spec = { runtimes, gpuPool: hostClass.gpu_pool, gpuCount, gpuMemoryBytes: 2 ** 30, pricePerGpuHour: "1", bootDeadlineSeconds: 60, simulated: true }
   stage.kube.add("HostClass", name, { spec: { ...spec, referenceJob } })
+  stage.setReferenceStory(computes(stage))
   stage.kube.setLog(() => `a warning of a library\n${printed}\n`)
   return stage
 }

@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { Action, act, by } from "../../src/decide/Decision.ts"
 import { watchCluster } from "../../src/gather/Cluster.ts"
 import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
+import { makeReferenceLedger } from "../../src/gather/references/ReferenceLedger.ts"
 import { noComparison } from "../../src/observation/comparison.ts"
 import type { Reconciler } from "../../src/pass/Reconciler.ts"
 import { forgetting, makeRunMemory, type RunMemory } from "../../src/RunMemory.ts"
@@ -40,7 +41,7 @@ const engineOf = (id: DeploymentId) => (id === deploymentId ? otherDeployment : 
 const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: DeploymentId) => unknown } = {
   pool: ({ pool }, id) => pool.note({ ...run, id, revision }, "queued"),
   followers: ({ followers }, id) => followers.note({ ...run, id, engineRun: engineOf(id), phase: "activated", revision: serving }),
-  references: ({ references }, id) => references.set(id, "reference-1"),
+  references: ({ references }, id) => Effect.runSync(references.note(id, { name: "reference-1", organization: "acme" })),
   background: ({ background }, id) => Effect.runSync(background.want(id, { kind: "screening", about: "", with: "" }, Effect.never)),
   watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
   sentinels: ({ sentinels }, id) => Effect.runSync(sentinels.follow({ ...run, id }, [{ pod: enginePodName(id), uid, target: probed(enginePodName(id)) }])),
@@ -88,7 +89,8 @@ const recording = {
 }
 const makeMemory = Effect.fnUntraced(function* (ledger = makeGpuLedger()) {
   const sentinels = yield* Effect.provide(makeSentinelKeeper({ seconds: 60, share: 0.005, alpha: 1e-6, onAlarm: () => Effect.void }), makeStage().services)
-  return yield* makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger, recording, sentinels })
+  const users = { ledger: makeReferenceLedger(), limits: { inAll: 4, perOrganization: 2 }, enqueueJob: () => Effect.void }
+  return yield* makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger, recording, sentinels, references: users })
 })
 
 describe("the memory of runs", () => {

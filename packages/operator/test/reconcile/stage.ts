@@ -61,6 +61,7 @@ const settings = {
   sentinelSeconds: 60,
   sentinelShare: 0.005,
   sentinelAlpha: 1e-6,
+  referenceLimits: { inAll: 4, perOrganization: 2 },
   weightsClaim: "weights",
   hubEndpoint: "http://hub"
 }
@@ -112,9 +113,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let afterRead: Effect.Effect<void> = Effect.void
   /** Runs before background work has a result. */
   let patience: Effect.Effect<void> = Effect.void
-  /** The stored references, and why there is none. */
+  /** The stored references, and why commits have none. */
   const references: Array<ModelReference> = []
-  let noReference: string | null = null
+  const causes = new Map<string, string>()
+  /** The repository's facts for each run. */
+  let factsOf: (id: Run["id"]) => RunRevision["facts"] = () => facts
   /** What the cluster does with a new Job of a reference. */
   let referenceStory: (job: string) => void = () => {}
   let crashAt = Number.POSITIVE_INFINITY
@@ -207,7 +210,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     recordScreening: ({ id }) =>
       Effect.as(
         Effect.andThen(
-          Effect.sync(() => revised(id, { facts, engineImage: null, engineDigest: null })),
+          Effect.sync(() => revised(id, { facts: factsOf(id), engineImage: null, engineDigest: null })),
           gate("record screening")
         ),
         true
@@ -237,7 +240,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     likelihood: () => Effect.succeed(null),
     earlierTrials: () => Effect.succeed([]),
     reference: () => Effect.succeed(Option.none()),
-    referenceState: () => Effect.sync(() => ({ isKnown: references.length > 0, missing: noReference })),
+    referenceState: ({ commit }) => Effect.sync(() => ({ isKnown: references.length > 0, missing: causes.get(commit) ?? null })),
     addReference: (_, added) =>
       Effect.gen(function* () {
         const isAdded = references.length === 0
@@ -245,13 +248,13 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate("add reference")
         return isAdded
       }),
-    noteMissingReference: (_, code) =>
-      Effect.andThen(
-        Effect.sync(() => {
-          noReference = code
-        }),
-        gate(`note ${code}`)
-      ),
+    noteMissingReference: ({ commit }, code) =>
+      Effect.gen(function* () {
+        const isNew = !causes.has(commit)
+        causes.set(commit, code)
+        yield* gate(`note ${code}`)
+        return isNew
+      }),
     recordStart: () => gate("record start"),
     recordChecks: (id) =>
       Effect.as(
@@ -515,7 +518,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       usedUp = next
     },
     references,
-    noReference: () => noReference,
+    noReference: () => [...causes.values()][0] ?? null,
+    setFacts: (next: typeof factsOf) => {
+      factsOf = next
+    },
     setReferenceStory: (next: typeof referenceStory) => {
       referenceStory = next
     },

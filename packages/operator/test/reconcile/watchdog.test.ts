@@ -82,7 +82,8 @@ describe("the watchdog", () => {
         enqueue: (id) => Effect.sync(() => void enqueued.push(id)),
         isScheduled: (id) => Effect.succeed(id === otherDeployment)
       })
-      yield* enqueueLive({ liveRuns: Effect.succeed([deploymentId, otherDeployment]), memory: { watchdog }, enqueueRun: () => Effect.void })
+      const references = { expect: () => Effect.void }
+      yield* enqueueLive({ liveRuns: Effect.succeed([deploymentId, otherDeployment]), memory: { references, watchdog }, enqueueRun: () => Effect.void })
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(enqueued, [])
       yield* TestClock.adjust("61 seconds")

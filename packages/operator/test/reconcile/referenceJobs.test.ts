@@ -1,0 +1,145 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Commit, DeploymentId } from "@seatrial/domain"
+import type { Run } from "@seatrial/store"
+import { Effect, Option } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import { otherDeployment, revision, run } from "../observations.ts"
+import { fails, jobsOf, type Stage, stageWith } from "./referenceStage.ts"
+
+const other: Run = { ...run, id: otherDeployment, engineRun: otherDeployment, orgSlug: "other" }
+const created = ({ writes }: Stage) => writes.filter((write) => write.startsWith("create Job reference-")).length
+const screened = (stage: Stage) => stage.rows().every((row) => row.revision !== null)
+
+/** Runs of an organization, each of another commit, which wait for GPUs. */
+const runsOf = (organization: string, from: number, count: number): ReadonlyArray<Run> =>
+  Array.from({ length: count }, (_, index) => {
+    const id = DeploymentId.make(`dep_${String(from + index).padStart(26, "0")}`)
+    return { ...run, id, engineRun: id, orgSlug: organization }
+  })
+
+describe("the Job of a reference that several runs use", () => {
+  it.effect("goes on for another organization, and is deleted with its last run", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          stage.add(other)
+          yield* stage.until(() => jobsOf(stage).length === 1 && screened(stage))
+          stage.cancel(0)
+          yield* stage.until(() => stage.released() > 0)
+          assert.strictEqual(jobsOf(stage).length, 1)
+          stage.cancel(0, otherDeployment)
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+      assert.strictEqual(created(stage), 1)
+    })
+  })
+
+  it.effect("is deleted if the run that used it is gone from the database", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => jobsOf(stage).length === 1)
+          stage.change((row) => row)
+          stage.forget()
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+    })
+  })
+
+  it.effect("is deleted if its run was cancelled or removed while no operator ran", () =>
+    Effect.gen(function* () {
+      for (const end of ["cancelled", "removed"] as const) {
+        const stage = stageWith()
+        yield* stage.operate(stage.until(() => jobsOf(stage).length === 1))
+        if (end === "cancelled") stage.cancelUnheard(0)
+        else stage.forget()
+        yield* stage.operate(stage.until(() => jobsOf(stage).length === 0))
+      }
+    })
+  )
+
+  it.effect("goes on after a restart of the operator, even if a cancelled run that used it comes first", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          stage.add(other)
+          yield* stage.until(() => jobsOf(stage).length === 1 && screened(stage))
+        })
+      )
+      stage.cancelUnheard(0)
+      const isOtherRead = () => stage.reads.includes(otherDeployment)
+      stage.reads.length = 0
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.released() > 0 && isOtherRead())
+          yield* Effect.forEach(Array.from({ length: 100 }), () => Effect.yieldNow)
+          assert.strictEqual(jobsOf(stage).length, 1)
+          stage.cancel(0, otherDeployment)
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+      assert.strictEqual(created(stage), 1)
+    })
+  })
+})
+
+/** The Jobs of references in the metrics, by state, and how many have ended. */
+const shown = Effect.map(PrometheusMetrics.format(), (text) => ({
+  ...Object.fromEntries([...text.matchAll(/^seatrial_operator_reference_jobs\{state="(\w+)"\} (\d+)$/gm)].map(([, state, count]) => [state, Number(count)])),
+  ended: Object.fromEntries(
+    [...text.matchAll(/^seatrial_operator_references_total\{outcome="(\w+)"\} (\d+)$/gm)].map(([, outcome, count]) => [outcome, Number(count)])
+  )
+}))
+
+describe("the number of Jobs of references", () => {
+  const commitOf = (id: Run["id"]) => Commit.make(Buffer.from(id).toString("hex").slice(-40))
+  const crowd = (runs: ReadonlyArray<Run>) => {
+    const stage = stageWith()
+    stage.setFacts((id) => ({ ...revision.facts, commit: commitOf(id) }))
+    stage.cancelUnheard(0)
+    return { stage, begin: Effect.sync(() => runs.forEach(stage.add)) }
+  }
+
+  it.effect("is limited for an organization, and no other organization waits for it", () => {
+    const { begin, stage } = crowd([...runsOf("many", 1, 6), ...runsOf("few", 11, 1)])
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* begin
+          yield* stage.until(() => jobsOf(stage).length === 3 && stage.rows().every(({ phase }) => phase !== "screening" && phase !== "materializing"))
+          yield* Effect.forEach(Array.from({ length: 500 }), () => Effect.yieldNow)
+          assert.strictEqual(jobsOf(stage).length, 3)
+          assert.deepInclude(yield* shown, { running: 3, unplaced: 0, waiting: 4 })
+        })
+      )
+    })
+  })
+
+  it.effect("is limited in all, and a run gets its Job when another Job ends", () => {
+    const { begin, stage } = crowd([...runsOf("a", 1, 3), ...runsOf("b", 11, 3), ...runsOf("c", 21, 3)])
+    let most = 0
+    stage.kube.onWrite(() => {
+      most = Math.max(most, jobsOf(stage).filter((job) => Option.getOrUndefined(stage.kube.find("Job", job))?.status === undefined).length)
+    })
+    return Effect.gen(function* () {
+      const { ended } = yield* shown
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* begin
+          for (let ended = 0; ended < 9; ended++) {
+            yield* stage.until(() => created(stage) === Math.min(9, 4 + ended) && jobsOf(stage).length === Math.min(4, 9 - ended))
+            fails(stage, 137, "OOMKilled")(jobsOf(stage)[0] ?? "")
+          }
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+      assert.isAtMost(most, 4)
+      assert.strictEqual((yield* shown).ended.out_of_memory, (ended.out_of_memory ?? 0) + 9)
+    })
+  })
+})
