@@ -33,7 +33,16 @@ const cursorsOf = (key: string) =>
     (built) => Context.get(built, Cursors)
   )
 
-const operations = ["requests.list", "listRequests", "deployments.list", "listDeployments", "listOrgModels", "listAuditEvents", "listSuspicions"] as const
+const operations = [
+  "requests.list",
+  "listRequests",
+  "deployments.list",
+  "listDeployments",
+  "listOrgModels",
+  "listAuditEvents",
+  "listSuspicions",
+  "listSuspicionRequests"
+] as const
 const names = ["model_id", "api_key_id", "status", "from", "to", "q", "visibility"] as const
 const values: readonly [string | number, ...Array<string | number>] = ["a", "b", "", "1", "success", 0, 1, 1_700_000_000_000]
 

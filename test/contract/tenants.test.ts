@@ -148,7 +148,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
   })
 
   describe("another organization's record", () => {
-    const kinds = { request: "req", receipt: "req", model: "mdl", deployment: "dep", audit: "aud" } as const
+    const kinds = { request: "req", receipt: "req", model: "mdl", deployment: "dep", audit: "aud", suspicion: "sus" } as const
     const body = "01890000000000000000000000"
 
     for (const operation of operations.filter((candidate) => candidate.id !== undefined)) {

@@ -55,6 +55,12 @@ export class OrgGroup extends HttpApiGroup.make("org")
       success: SuspicionList,
       error: InvalidCursor
     }).annotateMerge(policy("read", ["deployments:read"])),
+    HttpApiEndpoint.get("listSuspicionRequests", "/suspicions/:id/requests", {
+      params: { id: Schema.String },
+      query: SuspicionsQuery,
+      success: RequestList,
+      error: [InvalidCursor, NotFound]
+    }).annotateMerge(policy("read", ["requests:read"])),
     HttpApiEndpoint.get("listAuditEvents", "/audit-events", {
       query: AuditEventsQuery,
       success: AuditEventList,

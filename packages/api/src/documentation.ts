@@ -25,7 +25,11 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
   getDeployment: { summary: "Get a deployment", description: `${deploymentRead} Each phase has its own name, for example \`provisioning\` and \`booting\`.` },
   listSuspicions: {
     summary: "List suspicions",
-    description: `Serving engines whose probes differed from their trial, with the number of the organization's requests that they may have answered wrongly. If the model had several engines, others answered some of these requests. ${paging}`
+    description: `Serving engines whose probes differed from their trial, with the number of the organization's requests that they may have answered wrongly. ${paging}`
+  },
+  listSuspicionRequests: {
+    summary: "List the requests of a suspicion",
+    description: `The organization's ended requests that the engine answered since its last good probe, also those that it finished after it was withdrawn. A request that no gateway could assign to an engine is not listed. ${paging}`
   },
   listAuditEvents: { summary: "List audit events", description: `Changes of the organization's data, and the users who made them. ${paging}` },
   getAuditEvent: { summary: "Get an audit event", description: "One change, with the values before and after it. Events never contain secrets." },
@@ -156,6 +160,7 @@ export const parameterTexts: Readonly<Record<string, ParameterText>> = {
 export const pathIds: Readonly<Record<string, ParameterText>> = {
   deployments: { description: "ID of the deployment.", example: exampleIds.deployment },
   models: { description: "ID of the model.", example: exampleIds.model },
+  suspicions: { description: "ID of the suspicion.", example: exampleIds.suspicion },
   "audit-events": { description: "ID of the audit event.", example: exampleIds.auditEvent }
 }
 
@@ -170,6 +175,7 @@ export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Rec
   listRequests: { getRequest: { request_id: "/data/0/id" }, getReceipt: { request_id: "/data/0/id" } },
   listOrgModels: { getOrgModel: { id: "/data/0/id" } },
   listDeployments: { getDeployment: { id: "/data/0/id" } },
+  listSuspicions: { listSuspicionRequests: { id: "/data/0/id" } },
   listAuditEvents: { getAuditEvent: { id: "/data/0/id" } },
   "requests.list": { "requests.get": { request_id: "/data/0/id" }, "requests.receipt": { request_id: "/data/0/id" } },
   "deployments.list": { "deployments.get": { id: "/data/0/id" }, "deployments.events": { id: "/data/0/id" }, "deployments.progress": { id: "/data/0/id" } },

@@ -197,7 +197,7 @@ const suspicion: Suspicion = {
   evidence: 12.9,
   engines: 2,
   requests: 318,
-  requests_url: `/v1/org/requests?model_id=${exampleIds.model}&from=1772451667020&to=1772451842911`,
+  requests_url: `/v1/org/suspicions/${exampleIds.suspicion}/requests`,
   created_at: "2026-03-02T11:44:02.870Z"
 }
 
@@ -268,6 +268,7 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   listDeployments: { page: page(deployment) },
   getDeployment: { running: detail },
   listSuspicions: { page: page(suspicion) },
+  listSuspicionRequests: { page: page(request) },
   listAuditEvents: { page: page(auditEvent) },
   getAuditEvent: { created: auditEvent },
   "requests.list": { page: page(request) },

@@ -61,6 +61,7 @@ describe("the OpenAPI document", () => {
     ["get", "/v1/org/deployments", "listDeployments", list, reads, ["deployments:read"]],
     ["get", "/v1/org/deployments/{id}", "getDeployment", [], reads, ["deployments:read"]],
     ["get", "/v1/org/suspicions", "listSuspicions", ["cursor", "limit"], reads, ["deployments:read"]],
+    ["get", "/v1/org/suspicions/{id}/requests", "listSuspicionRequests", ["cursor", "limit"], reads, ["requests:read"]],
     ["get", "/v1/org/audit-events", "listAuditEvents", events, reads, ["audit:read"]],
     ["get", "/v1/org/audit-events/{id}", "getAuditEvent", [], reads, ["audit:read"]],
     ["get", "/v1/requests", "requests.list", requests, lists, ["requests:read"]],

@@ -3,6 +3,7 @@ import type { RequestRecord } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { withCommandErrors } from "./apiErrors.ts"
+import { CommandError } from "./CommandError.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag, timeBounds, timeFlags } from "./listing.ts"
 import { printRecord } from "./print.ts"
 import { dollars } from "./readable.ts"
@@ -24,18 +25,25 @@ const row = (request: RequestRecord) => ({
   error: request.error?.code ?? null
 })
 
+const notWithSuspicion = new CommandError({ message: "--suspicion takes no other filter. Leave out --status, --model, --key, --from and --to.", exitCode: 2 })
+
 const list = Command.make(
   "list",
   {
     status: Flag.Literals("status", ["success", "client_error", "server_error"]).pipe(Flag.withDescription("Only requests with this outcome"), Flag.optional),
     model: textFlag("model", "Only requests of this model: name or ID"),
     key: textFlag("key", "Only requests with this API key, key_..."),
+    suspicion: textFlag("suspicion", "Only requests that the engine of this suspicion, sus_..., answered since its last good probe; without other filters"),
     ...timeFlags,
     limit: limitFlag,
     json: jsonFlag
   },
-  Effect.fn(function* ({ from, key, model, status, to, ...output }) {
+  Effect.fn(function* ({ from, key, model, status, suspicion, to, ...output }) {
     const api = yield* SeatrialClient
+    if (Option.isSome(suspicion)) {
+      if ([from, key, model, status, to].some(Option.isSome)) return yield* notWithSuspicion
+      return yield* printList(output, api.org.suspicions.requests(suspicion.value, { pageSize: pageSizeFor(output.limit) }), row)
+    }
     const filters = {
       ...(Option.isSome(status) ? { status: status.value } : {}),
       ...(yield* optionalModelId(model)),

@@ -25,6 +25,6 @@ export const suspicionsCommand = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Lists serving engines whose probes differed from their trial, newest first, with the number of requests since their last good probe."
+    "Lists serving engines whose probes differed from their trial, newest first, with the number of requests that they answered since their last good probe. List these requests with `seatrial requests list --suspicion ID`."
   )
 )

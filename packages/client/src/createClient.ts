@@ -63,7 +63,12 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
       receipts: { get: promised(org.receipts.get), signed: promised(org.receipts.signed) },
       models: { list: iterated(org.models.list), page: promised(org.models.page), get: promised(org.models.get) },
       deployments: { list: iterated(org.deployments.list), page: promised(org.deployments.page), get: promised(org.deployments.get) },
-      suspicions: { list: iterated(org.suspicions.list), page: promised(org.suspicions.page) },
+      suspicions: {
+        list: iterated(org.suspicions.list),
+        page: promised(org.suspicions.page),
+        requests: iterated(org.suspicions.requests),
+        requestsPage: promised(org.suspicions.requestsPage)
+      },
       auditEvents: { list: iterated(org.auditEvents.list), page: promised(org.auditEvents.page), get: promised(org.auditEvents.get) }
     },
     models: {

@@ -124,7 +124,11 @@ export const orgOperations = ({ accepting, call, plain, raw, signed, withId }: C
   },
   suspicions: {
     list: ({ pageSize }: Filters<SuspicionsQuery> = {}) => everyPage(pageSize, (page) => call(raw.org.listSuspicions({ query: page }))),
-    page: (query: SuspicionsQuery = {}) => call(raw.org.listSuspicions({ query }))
+    page: (query: SuspicionsQuery = {}) => call(raw.org.listSuspicions({ query })),
+    /** The requests that the engine of the suspicion answered since its last good probe. */
+    requests: (suspicion: string, { pageSize }: Filters<SuspicionsQuery> = {}) =>
+      everyPage(pageSize, (page) => withId(suspicion, (id) => raw.org.listSuspicionRequests({ params: { id }, query: page }))),
+    requestsPage: (suspicion: string, query: SuspicionsQuery = {}) => withId(suspicion, (id) => raw.org.listSuspicionRequests({ params: { id }, query }))
   },
   auditEvents: {
     list: ({ pageSize, ...filters }: Filters<AuditEventsQuery> = {}) =>

@@ -220,9 +220,9 @@ export const Suspicion = Schema.Struct({
   probes: Schema.Int,
   /** The evidence at the alarm, as a power of ten. */
   evidence: Schema.Finite,
-  /** The engines of the revision at the alarm, with this one. If there is only one, it answered all requests. */
+  /** The engines of the revision at the alarm, with this one. */
   engines: Schema.Int,
-  /** The organization's requests to the model that began between `since` and `withdrawn_at`, at most 1,000. */
+  /** The organization's ended requests that this engine answered at or after `since`, at most 1,000. */
   requests: Schema.Int,
   /** Lists these requests. */
   requests_url: Schema.String,

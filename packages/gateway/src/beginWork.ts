@@ -9,7 +9,7 @@ import { Progress } from "./Progress.ts"
 import type { Running } from "./Running.ts"
 import type { Admitted, Work } from "./Work.ts"
 
-const startOf = ({ caller, checked, id, routedRequest: { route } }: Admitted): RequestStart => ({
+const startOf = ({ caller, checked, id, routedRequest: { engine, route } }: Admitted): RequestStart => ({
   id,
   orgId: caller.orgId,
   keyId: caller.keyId,
@@ -17,7 +17,8 @@ const startOf = ({ caller, checked, id, routedRequest: { route } }: Admitted): R
   streamed: checked.stream,
   modelId: route.modelId,
   model: route.model,
-  revisionId: route.revisionId
+  revisionId: route.revisionId,
+  engine
 })
 
 /** Plain calls instead of effects, to keep the cost per request negligible. */

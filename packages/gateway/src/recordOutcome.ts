@@ -8,7 +8,8 @@ import type { Admitted } from "./Work.ts"
 export const makeRecordOutcome =
   (metering: Metering["Service"]) =>
   (
-    { routedRequest: { route }, startedAt }: Admitted,
+    // After a retry, the engine is another one than at the start.
+    { routedRequest: { engine, route }, startedAt }: Admitted,
     start: RequestStart,
     { error, finishReason, note, state, status, usage }: Outcome,
     firstContentAt: number | null,
@@ -23,12 +24,14 @@ export const makeRecordOutcome =
           streamed: start.streamed,
           modelId: start.modelId,
           model: start.model,
+          engine,
           statusCode: status,
           latencyMs: elapsed(startedAt),
           error: requestError(error)
         })
       : metering.end({
           ...start,
+          engine,
           statusCode: status,
           usage,
           ttftMs: firstContentAt === null ? null : round(firstContentAt - startedAt),

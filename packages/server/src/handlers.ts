@@ -14,7 +14,7 @@ import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
 import { signingKeysOperation } from "./signingKeys.ts"
 import { spendingOperation } from "./spending.ts"
-import { suspicionsOperation } from "./suspicions.ts"
+import { suspicionOperations } from "./suspicions.ts"
 
 const ok = { status: "ok" } as const
 
@@ -42,7 +42,7 @@ const operations = Effect.all({
   requests: requestOperations,
   signingKeys: signingKeysOperation,
   spending: spendingOperation,
-  suspicions: suspicionsOperation
+  suspicions: suspicionOperations
 })
 
 const groups = ({
@@ -84,7 +84,8 @@ const groups = ({
         .handle("getDeployment", deployments.get(orgFamily))
         .handle("listOrgModels", models.list)
         .handle("getOrgModel", models.get)
-        .handle("listSuspicions", suspicions)
+        .handle("listSuspicions", suspicions.list)
+        .handle("listSuspicionRequests", suspicions.requests)
         .handle("listAuditEvents", audit.list)
         .handle("getAuditEvent", audit.get)
     ),

@@ -54,10 +54,10 @@ export const pageResponses = Effect.gen(function* () {
 /** Like `pageResponses`, for a page that is already JSON text. */
 export const jsonPageResponses = Effect.gen(function* () {
   const { begin, cursorOf } = yield* makePaging
-  return Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* <E>(
     operation: string,
     parameters: PageParameters & ListIdentity["filters"],
-    read: (orgId: ListIdentity["orgId"], page: PageRequest) => Effect.Effect<JsonPage>
+    read: (orgId: ListIdentity["orgId"], page: PageRequest) => Effect.Effect<JsonPage, E>
   ) {
     const { list, page } = yield* begin(operation, parameters)
     const { data, next } = yield* read(list.orgId, page)

@@ -1,11 +1,24 @@
 import type { SuspicionsQuery } from "@seatrial/api"
+import { SuspicionId } from "@seatrial/domain"
 import { Suspicions } from "@seatrial/store"
-import { Effect } from "effect"
-import { pageResponses } from "./lists.ts"
+import { Effect, Option, Schema } from "effect"
+import { jsonPageResponses, pageResponses } from "./lists.ts"
+import { notFound } from "./publicErrors.ts"
 
-/** Lists the engines whose probes differed from their trial. */
-export const suspicionsOperation = Effect.gen(function* () {
+const isSuspicionId = Schema.is(SuspicionId)
+
+/** Lists the engines whose probes differed from their trial, and the requests that one of them answered since. */
+export const suspicionOperations = Effect.gen(function* () {
   const suspicions = yield* Suspicions
   const respondWithPage = yield* pageResponses
-  return ({ query }: { readonly query: SuspicionsQuery }) => respondWithPage("listSuspicions", query, suspicions.list, (row) => row)
+  const respondWithJson = yield* jsonPageResponses
+  return {
+    list: ({ query }: { readonly query: SuspicionsQuery }) => respondWithPage("listSuspicions", query, suspicions.list, (row) => row),
+    requests: Effect.fnUntraced(function* ({ params: { id }, query }: { readonly params: { readonly id: string }; readonly query: SuspicionsQuery }) {
+      if (!isSuspicionId(id)) return yield* notFound
+      return yield* respondWithJson("listSuspicionRequests", { ...query, id }, (orgId, page) =>
+        Effect.flatMap(suspicions.requestsJson(orgId, id, page), (found) => (Option.isNone(found) ? notFound : Effect.succeed(found.value)))
+      )
+    })
+  }
 })

@@ -18,6 +18,8 @@ export interface RequestStart {
   /** Callable name. */
   readonly model: string
   readonly revisionId: RevisionId
+  /** The UID of the engine's pod; absent or null if it is not known. */
+  readonly engine?: string | null
 }
 
 export interface RequestEnd extends RequestStart {
@@ -41,6 +43,8 @@ export interface RequestRefusal {
   readonly streamed: boolean | null
   readonly modelId: ModelId | null
   readonly model: string | null
+  /** The UID of the pod of the engine that rejected it; absent or null if it is not known, or if the gateway did. */
+  readonly engine?: string | null
   readonly statusCode: number
   readonly latencyMs: number
   readonly error: RequestError

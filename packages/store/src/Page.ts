@@ -13,6 +13,12 @@ export interface Page<A> {
   readonly next: Position | null
 }
 
+/** One page of a list in wire format: `data` is the JSON array of the records. */
+export interface JsonPage {
+  readonly data: string
+  readonly next: Position | null
+}
+
 export interface PageRequest {
   /** 1 to 200. */
   readonly limit: number

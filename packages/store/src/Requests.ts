@@ -2,7 +2,8 @@ import { type OrgId, Receipt, ReceiptDigests, RequestId, RequestRecord } from "@
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { ReadPool } from "./Database.ts"
 import { groupedLookUps } from "./groupedLookUps.ts"
-import type { Page, PageRequest, Position } from "./Page.ts"
+import type { JsonPage, Page, PageRequest } from "./Page.ts"
+import { jsonPageOf } from "./requests/jsonPage.ts"
 import { type FoundReceipt, findReceiptStatement, findStatement, listStatement } from "./requests/statements.ts"
 
 export interface RequestQuery extends PageRequest {
@@ -14,12 +15,6 @@ export interface RequestQuery extends PageRequest {
   readonly from?: number
   /** Unix milliseconds, exclusive. */
   readonly to?: number
-}
-
-/** One page of a list in wire format: `data` is the JSON array of the records. */
-export interface JsonPage {
-  readonly data: string
-  readonly next: Position | null
 }
 
 /** A receipt as JSON text, with the digests that its signature covers if the request asked for them. */
@@ -77,9 +72,7 @@ export class Requests extends Context.Service<
 
       const listJson = Effect.fnUntraced(function* (orgId: OrgId, query: RequestQuery) {
         const [row] = yield* Effect.orDie(listStatement(reads, orgId, query))
-        const more = row !== undefined && row.created_at !== null && row.id !== null
-        const page: JsonPage = { data: `[${row?.data ?? ""}]`, next: more ? { createdAt: row.created_at.getTime(), id: row.id } : null }
-        return page
+        return jsonPageOf(row)
       })
 
       return Requests.of({

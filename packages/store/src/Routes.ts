@@ -16,8 +16,16 @@ export interface Endpoint {
   readonly pod: string
 }
 
+/** A pod that gets requests from now on. */
+export interface PublishedPod extends Endpoint {
+  /** Absent if it is not known. */
+  readonly podUid?: string
+}
+
 /** A pod to which requests for a model go. */
 export interface RoutedEndpoint extends Endpoint {
+  /** The UID of the pod. Records of requests name the engine by it. Absent if it is not known. */
+  readonly engine?: string
   /** Set if the pod serves an earlier revision of the model, while the model moves to the serving revision. */
   readonly retiring?: Pick<Route, "engineVersion" | "hfRevision" | "revisionId">
 }

@@ -36,7 +36,7 @@ import {
   type ReferenceState
 } from "./ModelReferences.ts"
 import { measuredStarts } from "./measuredStarts.ts"
-import type { Endpoint } from "./Routes.ts"
+import type { PublishedPod } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
 import { earlierTrials, trialLikelihood } from "./runs/earlierTrials.ts"
@@ -200,7 +200,7 @@ export class Runs extends Context.Service<
      * Replaces the published endpoints of the run's revision and notifies gateways immediately. False if the run has no
      * revision, or if another operator leads.
      */
-    readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<boolean>
+    readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<PublishedPod>) => Effect.Effect<boolean>
     /**
      * Moves the run to `activated` in one transaction: the revision becomes active with its verification frozen, the
      * earlier one is superseded, the model refers to it, and the audit event is written. With `serve: false` the

@@ -1,9 +1,10 @@
 import { PgClient } from "@effect/sql-pg"
-import { mostSuspectRequests, type OrgId, type Suspicion } from "@seatrial/domain"
-import { Context, Effect, Layer } from "effect"
+import { idMillis, mostSuspectRequests, type OrgId, type Suspicion, type SuspicionId } from "@seatrial/domain"
+import { Context, Effect, Layer, Option } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { afterPosition, type Page, type PageRequest, pageOf } from "./Page.ts"
-import { rangeKeys } from "./requests/rangeKey.ts"
+import { afterPosition, type JsonPage, type Page, type PageRequest, pageOf } from "./Page.ts"
+import { engineKey, engineOf } from "./requests/engineKey.ts"
+import { jsonPageOf, type PageRow, pageStatement } from "./requests/jsonPage.ts"
 import { tenantOf } from "./requests/statements.ts"
 
 /** A row as the driver returns it. It is not decoded: a test checks the responses against the schema of the record. */
@@ -22,10 +23,6 @@ interface SuspicionRow {
   readonly requests: number
 }
 
-/** The requests that the list of requests shows for the same model and times. */
-const requestsUrl = ({ model_id, since, withdrawn_at }: SuspicionRow): string =>
-  `/v1/org/requests?model_id=${model_id}&from=${since.getTime()}${withdrawn_at === null ? "" : `&to=${withdrawn_at.getTime()}`}`
-
 const recordOf = (row: SuspicionRow): Suspicion => ({
   id: row.id,
   object: "suspicion",
@@ -39,17 +36,24 @@ const recordOf = (row: SuspicionRow): Suspicion => ({
   evidence: Math.round(Math.log10(row.evidence) * 10) / 10,
   engines: row.engines,
   requests: row.requests,
-  requests_url: requestsUrl(row),
+  requests_url: `/v1/org/suspicions/${row.id}/requests`,
   created_at: row.created_at.toISOString()
 })
 
-/** The requests of one status class in the time of the suspicion `s`: a range of the index of the request list. */
-const requestsIn = (status: "2" | "4" | "5") => `(
-  SELECT FROM organization_requests AS requests
-  WHERE ${rangeKeys.model} = s.org_id || ' ${status} ' || s.model_id AND state <> 'running' AND created_at >= s.since
-    AND created_at < coalesce(s.withdrawn_at, 'infinity') LIMIT ${mostSuspectRequests})`
+/** A probe that was answered at `since` was sent to an idle engine, this long before at most. */
+const longestProbe = "interval '5 seconds'"
 
-const requestCount = `(SELECT least(count(*), ${mostSuspectRequests})::int FROM (${requestsIn("2")} UNION ALL ${requestsIn("4")} UNION ALL ${requestsIn("5")}) AS answered)`
+/** SQL for the end of a request. Its latency is bounded, because an interval is. */
+const endedAt = "created_at + least(coalesce(latency_ms, 0), 86400000) * interval '1 millisecond'"
+
+/**
+ * SQL conditions: the ended requests that the engine of the suspicion `s` answered at or after `since`, also after it was
+ * withdrawn. One range of the index `requests_engine`. The engine was idle before the probe that was answered at `since`.
+ */
+const answered = `${engineKey("org_id", "engine")} = ${engineKey("s.org_id", engineOf("s.pod_uid"))} AND engine = ${engineOf("s.pod_uid")}
+  AND state <> 'running' AND created_at >= s.since - ${longestProbe} AND created_at < coalesce(s.returned_at, 'infinity') AND ${endedAt} >= s.since`
+
+const requestCount = `(SELECT count(*)::int FROM (SELECT FROM organization_requests AS requests WHERE ${answered} LIMIT ${mostSuspectRequests}) AS counted)`
 
 /** One page of suspicions plus one row. Requests are counted for these rows only. */
 export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgId: OrgId, { after, limit }: PageRequest): Statement.Statement<Row> =>
@@ -60,11 +64,26 @@ export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgI
       ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}
     ) AS s ORDER BY created_at DESC, id DESC`
 
+/** One page of the requests of a suspicion plus one. No row if there is no such suspicion. */
+export const requestsStatement = (sql: SqlClient.SqlClient, orgId: OrgId, id: SuspicionId, { after, limit }: PageRequest): Statement.Statement<PageRow> => {
+  const requests = sql`(
+      SELECT * FROM organization_requests AS requests WHERE ${sql.and([sql.literal(answered), ...afterPosition(sql, "requests", after)])}
+      ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}
+    ) AS page`
+  return sql<PageRow>`
+    SELECT listed.*
+    FROM ${tenantOf(sql, sql`${orgId}`)}
+    CROSS JOIN LATERAL (SELECT * FROM suspicions WHERE org_id = tenant.org_id AND created_at = ${new Date(idMillis(id))} AND id = ${id}) AS s
+    CROSS JOIN LATERAL (${pageStatement(sql, limit, requests)}) AS listed`
+}
+
 /** The suspicions about an organization's engines, as the API returns them. */
 export class Suspicions extends Context.Service<
   Suspicions,
   {
     readonly list: (orgId: OrgId, page: PageRequest) => Effect.Effect<Page<Suspicion>>
+    /** The requests of a suspicion as JSON text; none if the organization has no such suspicion. */
+    readonly requestsJson: (orgId: OrgId, id: SuspicionId, page: PageRequest) => Effect.Effect<Option.Option<JsonPage>>
   }
 >()("seatrial/Suspicions") {
   static readonly layerSql = Layer.effect(
@@ -75,6 +94,10 @@ export class Suspicions extends Context.Service<
         list: Effect.fn("Suspicions.list")(function* (orgId, page) {
           const rows = yield* Effect.orDie(listStatement<SuspicionRow>(sql, orgId, page))
           return pageOf(rows.map(recordOf), page.limit)
+        }),
+        requestsJson: Effect.fn("Suspicions.requestsJson")(function* (orgId, id, page) {
+          const [row] = yield* Effect.orDie(requestsStatement(sql, orgId, id, page))
+          return Option.map(Option.fromUndefinedOr(row), jsonPageOf)
         })
       })
     })

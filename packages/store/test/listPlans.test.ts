@@ -1,12 +1,12 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import type { OrgId } from "@seatrial/domain"
+import { Ids, type OrgId, SuspicionId } from "@seatrial/domain"
 import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { type AuditEventQuery, listStatement as listAuditEvents } from "../src/AuditEvents.ts"
 import { type DeploymentQuery, listStatement as listDeployments } from "../src/deployments/statements.ts"
 import { listStatement as listModels, type OrgModelQuery } from "../src/OrgModels.ts"
-import { listStatement as listSuspicions } from "../src/Suspicions.ts"
+import { listStatement as listSuspicions, requestsStatement } from "../src/Suspicions.ts"
 import { TenantScope } from "../src/tenants.ts"
 import { layerRole, layerStore } from "./stage.ts"
 import { makeCaller } from "./support/index.ts"
@@ -14,6 +14,7 @@ import { makeCaller } from "./support/index.ts"
 const rows = 10_000
 const page = 50
 const start = Date.UTC(2026, 0, 1)
+const [rareEngine, oftenEngine] = ["01890000-0000-4000-8000-000000000001", "01890000-0000-4000-8000-000000000002"]
 
 /** Inserts rows directly: 40 organizations, one of which has half of the rows, with rare and common values. */
 const fill = Effect.fnUntraced(function* (orgId: OrgId) {
@@ -54,7 +55,19 @@ const fill = Effect.fnUntraced(function* (orgId: OrgId) {
     INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, since, probes, evidence)
     SELECT d.org_id, ${time}, 'sus_' || lpad(n::text, 26, '0'), d.id, d.model_id, 'rev', 'pod', 'uid-' || n, 0, ${time}, 21, 1
     FROM generate_series(1, ${rows}::integer) n JOIN deployments d ON d.id = 'dep_' || lpad(n::text, 26, '0')`
+  // Two engines answered the requests of one model, of which one answered few. Its suspicion is the newest.
+  const suspicion = yield* (yield* Ids).make(SuspicionId, start)
+  yield* sql`
+    INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, since, probes, evidence)
+    SELECT org_id, ${at}, ${suspicion}, id, model_id, 'rev', 'pod', ${rareEngine}, 0, ${at}, 21, 1 FROM deployments WHERE org_id = ${orgId} LIMIT 1`
+  yield* sql`SELECT ensure_request_partitions(${at}, ${at})`
+  yield* sql`
+    INSERT INTO requests (org_id, created_at, id, state, model_id, model, endpoint, status_code, latency_ms, cost_micros, engine)
+    SELECT ${org}, ${time}, 'req_' || lpad(n::text, 26, '0'), 'completed', 'mdl', 'm', '/', CASE WHEN n % 50 = 0 THEN 500 ELSE 200 END, 5, 0,
+      CASE WHEN n % 20 < 2 THEN ${rareEngine}::uuid WHEN n % 9 > 0 THEN ${oftenEngine}::uuid END
+    FROM generate_series(1, ${rows}::integer) n`
   yield* sql`ANALYZE`
+  return suspicion
 })
 
 const models: ReadonlyArray<Omit<OrgModelQuery, "limit" | "after">> = [undefined, "pending", "active", "disabled"].flatMap((status) =>
@@ -91,7 +104,7 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
       const sql = yield* PgClient.PgClient
       const { caller } = yield* makeCaller("plans")
       const { orgId } = caller
-      yield* fill(orgId)
+      const suspicion = yield* fill(orgId)
       // As the server runs them: with row-level security.
       const server = Context.get(yield* Layer.build(layerRole("server")), PgClient.PgClient)
       const check = Effect.fnUntraced(function* (statement: Statement.Statement<object>, table: string, what: string, filtered: number) {
@@ -109,7 +122,7 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
           const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
           const planText = `${what} (${mode})\n${plan}`
           const counts = (pattern: RegExp) => Array.from(plan.matchAll(pattern), ([, count]) => Number(count))
-          assert.notMatch(plan, /Seq Scan on (models|revisions|deployments|audit_events|suspicions)/, planText)
+          assert.notMatch(plan, /Seq Scan on (models|revisions|deployments|audit_events|suspicions|requests_2026_01)/, planText)
           assert.match(plan, new RegExp(`(using|on) ${table}_`), planText)
           for (const sorted of counts(/Sort +\(cost=.* rows=([\d.]+) loops/g)) assert.isAtMost(sorted, page + 1, planText)
           for (const removed of counts(/Rows Removed by [A-Za-z ]+: (\d+)/g)) assert.isAtMost(removed, filtered, planText)
@@ -123,6 +136,7 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
         }
         for (const query of deployments) yield* check(listDeployments(sql, orgId, { ...query, ...position }), "deployments", JSON.stringify(query), page)
         yield* check(listSuspicions(sql, orgId, position), "suspicions", "suspicions", page)
+        yield* check(requestsStatement(sql, orgId, suspicion, position), "requests_2026_01_uuid_hash_extended", "requests of a suspicion", page)
         for (const query of audit) yield* check(listAuditEvents(sql, orgId, { ...query, ...position }), "audit_events", JSON.stringify(query), page)
       }
     }).pipe(Effect.scoped)

@@ -3,7 +3,7 @@ import type { Scope } from "@seatrial/domain"
 import { HttpApi } from "effect/http-api"
 
 /** The kind of record of a path's ID. */
-export type Kind = "request" | "receipt" | "model" | "deployment" | "audit"
+export type Kind = "request" | "receipt" | "model" | "deployment" | "audit" | "suspicion"
 
 export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "DELETE"
@@ -38,6 +38,7 @@ export const operations: ReadonlyArray<Operation> = [
   { ...page, path: "/v1/org/deployments", scopes: reads, filters: ["model_id"] },
   { ...record, path: "/v1/org/deployments/:id", scopes: reads, id: "deployment" },
   { ...page, path: "/v1/org/suspicions", scopes: reads, filters: [] },
+  { ...page, path: "/v1/org/suspicions/:id/requests", scopes: requests, id: "suspicion" },
   { ...page, path: "/v1/org/audit-events", scopes: audit, filters: ["actor_user_id"] },
   { ...record, path: "/v1/org/audit-events/:id", scopes: audit, id: "audit" },
   { ...page, path: "/v1/requests", scopes: requests, filters: ["model_id", "api_key_id"] },

@@ -28,6 +28,7 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
   const requestId = yield* ids.make(RequestId, now)
   const auditId = yield* ids.make(AuditEventId, now)
   const suspicionIds = [yield* ids.make(SuspicionId, now), yield* ids.make(SuspicionId, now)] as const
+  const engine = crypto.randomUUID()
   yield* Effect.gen(function* () {
     yield* sql`UPDATE organizations SET name = ${word} WHERE id = ${orgId}`
     yield* sql`UPDATE users SET name = ${word} WHERE id = ${userId}`
@@ -36,9 +37,9 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
     yield* sql`UPDATE revisions SET hf_repo = ${`${word}/${word}`}, hf_revision = ${word}, engine_version = ${word}, gpu_pool = ${word} WHERE org_id = ${orgId}`
     yield* sql`
       INSERT INTO requests (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, input_tokens, output_tokens,
-        cost_micros, ttft_ms, latency_ms, finish_reason, streamed)
+        cost_micros, ttft_ms, latency_ms, finish_reason, streamed, engine)
       VALUES (${orgId}, ${at}, ${requestId}, 'completed', ${serving.modelId}, ${`${slug}/${word}`}, ${serving.revisionId}, ${key.id}, ${`/${word}`}, 200, 1, 2,
-        3, 4, 5, ${word}, true)`
+        3, 4, 5, ${word}, true, ${engine}::uuid)`
     yield* sql`
       INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
         input_tokens, output_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok, cache_write_micros_per_mtok, cost_micros,
@@ -49,7 +50,7 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
       VALUES (${orgId}, ${at}, ${auditId}, 'admin', ${userId}, 'org', ${orgId}, 'updated', ${sql.json({ word })}, ${sql.json({ word })})`
     yield* sql`
       INSERT INTO suspicions (org_id, created_at, id, deployment_id, model_id, revision_id, pod, pod_uid, restarts, since, probes, evidence)
-      SELECT ${orgId}, ${at}, id, ${serving.operation.id}, ${serving.modelId}, ${serving.revisionId}, ${word}, ${word}, restarts - 1, ${at}, 21, 1e13
+      SELECT ${orgId}, ${at}, id, ${serving.operation.id}, ${serving.modelId}, ${serving.revisionId}, ${word}, ${engine}, restarts - 1, ${at}, 21, 1e13
       FROM unnest(ARRAY[${suspicionIds[0]}, ${suspicionIds[1]}]) WITH ORDINALITY AS s (id, restarts)`
     yield* sql`
       INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
@@ -65,7 +66,8 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
     receipt: requestId,
     model: serving.modelId,
     deployment: serving.operation.id,
-    audit: auditId
+    audit: auditId,
+    suspicion: suspicionIds[0]
   }
   return {
     ...tenant,

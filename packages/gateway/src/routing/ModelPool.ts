@@ -17,7 +17,10 @@ const revisionOf = ({ revisionId }: Route, { retiring }: RoutedEndpoint): Revisi
 
 /** Whether an endpoint of a route is the same engine, with the same revision, as one of an earlier route. */
 const isSameEngine = (before: Route, known: RoutedEndpoint, route: Route, endpoint: RoutedEndpoint): boolean =>
-  known.url === endpoint.url && known.pod === endpoint.pod && revisionOf(before, known) === revisionOf(route, endpoint)
+  known.url === endpoint.url &&
+  known.pod === endpoint.pod &&
+  (known.engine ?? endpoint.engine) === endpoint.engine &&
+  revisionOf(before, known) === revisionOf(route, endpoint)
 
 /** A request that waits for an engine. */
 export interface Waiter {

@@ -79,6 +79,11 @@ export class RoutedRequest {
     return this.#engine?.endpoint.url ?? ""
   }
 
+  /** The UID of the engine's pod; null if it is not known, or before the request has an engine. */
+  get engine(): string | null {
+    return this.#engine?.endpoint.engine ?? null
+  }
+
   /** Update it on each sign of life of the engine. */
   get pulse(): Pulse {
     return this.#engine?.pulse ?? { at: 0 }

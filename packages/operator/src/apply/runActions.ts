@@ -1,5 +1,5 @@
 import { failureDetail, fallsBack, isFinished, isUnplaced } from "@seatrial/domain"
-import { type Endpoint, type Run, Runs } from "@seatrial/store"
+import { type Endpoint, type PublishedPod, type Run, Runs } from "@seatrial/store"
 import { Clock, Effect } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 import type { ActionContext, ActionOf } from "./ActionContext.ts"
@@ -42,8 +42,15 @@ export const recordEngineImage = Effect.fnUntraced(function* ({ current, gathere
   return afterWrite(current.run, isRecorded, (known) => withImage(known, action))
 })
 
-export const publish = Effect.fnUntraced(function* ({ current, gathered: { run } }: ActionContext, { endpoints }: ActionOf<"Publish">) {
-  const isPublished = yield* (yield* Runs).publishEndpoints(run.id, run.orgId, endpoints)
+/** The endpoint with the UID of its pod. */
+const ofPod = (endpoint: Endpoint, pods: ActionContext["gathered"]["pods"]): PublishedPod => {
+  const podUid = pods.find(({ metadata }) => metadata.name === endpoint.pod)?.metadata.uid
+  return podUid === undefined ? endpoint : { ...endpoint, podUid }
+}
+
+export const publish = Effect.fnUntraced(function* ({ current, gathered: { pods, run } }: ActionContext, { endpoints }: ActionOf<"Publish">) {
+  const withUids = endpoints.map((endpoint) => ofPod(endpoint, pods))
+  const isPublished = yield* (yield* Runs).publishEndpoints(run.id, run.orgId, withUids)
   return afterWrite(current.run, isPublished, (known) => published(known, endpoints))
 })
 

@@ -91,6 +91,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   /** The runs that were read, one for each pass. */
   const reads: Array<Run["id"]> = []
   const published: Array<number> = []
+  const publishedUids: Array<string> = []
   /** The background work that was done, with the init containers of that engine. */
   const worked: Array<string> = []
   const classes: Array<string> = []
@@ -283,7 +284,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     publishEndpoints: (id, _, endpoints) =>
       Effect.gen(function* () {
         published.push(endpoints.length)
-        if (!superseded) change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
+        publishedUids.push(...endpoints.map(({ podUid }) => podUid ?? ""))
+        if (!superseded) change(id, (row) => ({ ...row, endpoints: endpoints.map(({ pod, url }) => ({ pod, url, reachable: true })) }))
         yield* gate("publish")
         return !superseded
       }),
@@ -476,6 +478,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     decided,
     reads,
     published,
+    publishedUids,
     worked,
     classes,
     row: () => rows.get(run.id) ?? run,

@@ -43,6 +43,8 @@ describe("an engine with an alarm of an earlier leader", () => {
         })
       )
       assert.notStrictEqual(uidOf(stage), before)
+      // Records of requests name the engine by the UID of its pod.
+      assert.deepStrictEqual(new Set(stage.publishedUids), new Set([before, uidOf(stage)]))
       assert.strictEqual(conditionOf(stage, "Suspect"), "")
       assert.deepStrictEqual(
         stage.row().nodeFaults.map(({ code }) => code),

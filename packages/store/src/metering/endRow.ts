@@ -10,7 +10,7 @@ export const tokensOf = (usage: Usage) => ({
 })
 
 /** The row of an end, with its cost. */
-export const endRow = (end: Omit<RequestEnd, Exclude<keyof RequestStart, "id" | "orgId">>): EndRow => ({
+export const endRow = (end: Omit<RequestEnd, Exclude<keyof RequestStart, "engine" | "id" | "orgId">>): EndRow => ({
   id: end.id,
   orgId: end.orgId,
   statusCode: end.statusCode,
@@ -21,5 +21,6 @@ export const endRow = (end: Omit<RequestEnd, Exclude<keyof RequestStart, "id" | 
   finishReason: end.finishReason,
   error: end.error,
   note: end.note,
+  engine: end.engine ?? null,
   ...end.receipt
 })

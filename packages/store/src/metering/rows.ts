@@ -11,6 +11,8 @@ export interface InsertRow {
   readonly modelId: string | null
   readonly model: string | null
   readonly revisionId: string | null
+  /** The UID of the pod of its engine. Absent or null if it has none, or if the UID is not known. */
+  readonly engine?: string | null
   readonly statusCode: number | null
   readonly costMicros: bigint | null
   readonly latencyMs: number | null
@@ -35,6 +37,8 @@ export interface EndRow {
   readonly prices: Prices
   readonly hfRevision: string
   readonly engineVersion: string
+  /** The engine that answered, if it is not the one of the first row. */
+  readonly engine?: string | null
   /** Only if the request asked for it. */
   readonly digests?: ReceiptDigests | null
 }

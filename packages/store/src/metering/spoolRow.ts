@@ -19,6 +19,7 @@ const Insert = Schema.Struct({
   modelId: Text,
   model: Text,
   revisionId: Text,
+  engine: optionalNullable(Schema.String),
   statusCode: Count,
   costMicros: Schema.NullOr(Money),
   latencyMs: Schema.NullOr(Schema.Finite),
@@ -38,6 +39,7 @@ const End = Schema.Struct({
   prices: Prices,
   hfRevision: Schema.String,
   engineVersion: Schema.String,
+  engine: optionalNullable(Schema.String),
   digests: optionalNullable(ReceiptDigests)
 })
 

@@ -19,7 +19,7 @@ const column =
 /** The error code of a request whose gateway was lost. */
 export const gatewayLost = "gateway_lost"
 
-const { bool, float8, int4, int8, text: textOid, timestamptz } = PgTypes.OID
+const { bool, float8, int4, int8, text: textOid, timestamptz, uuid } = PgTypes.OID
 
 // Postgres text cannot contain NUL; a NUL in a caller's text must not lose the record.
 const clean = (value: string | null | undefined): string | null => (value == null ? null : value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value)
@@ -71,6 +71,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         ${of(textOid, ({ modelId }) => modelId)},
         ${of(textOid, ({ model }) => clean(model))},
         ${of(textOid, ({ revisionId }) => revisionId)},
+        ${of(uuid, ({ engine }) => engine ?? null)},
         ${of(textOid, ({ keyId }) => keyId)},
         ${of(textOid, ({ endpoint }) => clean(endpoint))},
         ${of(bool, ({ streamed }) => streamed)},
@@ -94,21 +95,22 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         ${ended(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}${digests.values}
-      ) AS input (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
-        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
+      ) AS input (org_id, created_at, id, model_id, model, revision_id, engine, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms,
+        error_code, error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
         engine_version, input_price, output_price, cache_read_price, cache_write_price${digests.column})
     ),
     written AS (
-      INSERT INTO requests AS r (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros,
-        latency_ms, error_code, error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, lease_until)
-      SELECT org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
-        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason,
+      INSERT INTO requests AS r (org_id, created_at, id, model_id, model, revision_id, engine, api_key_id, endpoint, streamed, state, status_code,
+        cost_micros, latency_ms, error_code, error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, lease_until)
+      SELECT org_id, created_at, id, model_id, model, revision_id, engine, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms,
+        error_code, error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason,
         CASE state WHEN 'running' THEN now() + ${sql.literal(lease)} END
       FROM input ORDER BY ${sql.literal(lockOrder)}
       ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = excluded.state, status_code = excluded.status_code, cost_micros = excluded.cost_micros,
         latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
         input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
-        cache_write_tokens = excluded.cache_write_tokens, ttft_ms = excluded.ttft_ms, finish_reason = excluded.finish_reason, lease_until = NULL
+        cache_write_tokens = excluded.cache_write_tokens, ttft_ms = excluded.ttft_ms, finish_reason = excluded.finish_reason, lease_until = NULL,
+        engine = coalesce(excluded.engine, r.engine)
       WHERE r.state = 'running' AND excluded.state <> 'running'
       RETURNING r.org_id, r.id, r.state = 'completed' AS ended
     )
@@ -183,19 +185,21 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
         ${of(textOid, ({ note }) => clean(note))},
         ${of(textOid, ({ hfRevision }) => hfRevision)},
         ${of(textOid, ({ engineVersion }) => engineVersion)},
+        ${of(uuid, ({ engine }) => engine ?? null)},
         ${of(int8, ({ prices }) => BigInt(prices.input_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}${digests.values}
       ) AS input (org_id, created_at, id, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, ttft_ms, latency_ms,
-        finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, input_price, output_price, cache_read_price, cache_write_price${digests.column})
+        finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, engine, input_price, output_price, cache_read_price,
+        cache_write_price${digests.column})
     ),
     ${locked(sql, rows, condition)},
     ended AS (
       UPDATE requests r SET state = 'completed', status_code = input.status_code, input_tokens = input.input_tokens, output_tokens = input.output_tokens,
         cache_read_tokens = input.cache_read_tokens, cache_write_tokens = input.cache_write_tokens, cost_micros = input.cost_micros,
         ttft_ms = input.ttft_ms, latency_ms = input.latency_ms, finish_reason = input.finish_reason, error_code = input.error_code,
-        error_message = input.error_message, error_param = input.error_param, lease_until = NULL
+        error_message = input.error_message, error_param = input.error_param, lease_until = NULL, engine = coalesce(input.engine, r.engine)
       FROM input JOIN locked USING (org_id, created_at, id)
       WHERE r.org_id = input.org_id AND r.created_at = input.created_at AND r.id = input.id AND ${condition} AND ${within(sql, rows)}
       RETURNING r.*

@@ -9,6 +9,7 @@ import { modelReferences } from "./0066_model_references.ts"
 import { sentinels } from "./0067_sentinels.ts"
 import { suspicionEngines } from "./0068_suspicion_engines.ts"
 import { operatorReferences } from "./0069_operator_references.ts"
+import { requestEngines } from "./0071_request_engines.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -47,5 +48,6 @@ export const migrations = {
   "0066_model_references": modelReferences,
   "0067_sentinels": sentinels,
   "0068_suspicion_engines": suspicionEngines,
-  "0069_operator_references": operatorReferences
+  "0069_operator_references": operatorReferences,
+  "0071_request_engines": requestEngines
 }

@@ -3,20 +3,10 @@ import type { SqlClient, Statement } from "effect/sql"
 import { afterPosition, timeBound } from "../Page.ts"
 import type { RequestQuery } from "../Requests.ts"
 import { textArray } from "../textArray.ts"
+import { type PageRow, pageStatement } from "./jsonPage.ts"
 import { rangeKeys } from "./rangeKey.ts"
 import { receiptJson } from "./receiptJson.ts"
-import { endedRequestJson, requestJson } from "./requestJson.ts"
-
-/**
- * A page as one row: its records as JSON texts separated by commas, and the position of its last record if more records
- * follow.
- */
-export interface PageRow {
-  /** Null if there is no record. */
-  readonly data: string | null
-  readonly created_at: Date | null
-  readonly id: string | null
-}
+import { requestJson } from "./requestJson.ts"
 
 /** The status class of each filter value, and the remaining condition of the filter. */
 const classes = {
@@ -58,13 +48,7 @@ export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: Req
       : filters.length === 0
         ? range(sql`org_id = tenant.org_id`)
         : sql`SELECT * FROM ((${merged()})) AS merged ${sql.literal(order)} LIMIT ${limit + 1}`
-  return sql<PageRow>`
-    SELECT string_agg(json, ',') FILTER (WHERE number <= ${limit}) AS data,
-      CASE WHEN max(number) > ${limit} THEN max(created_at) FILTER (WHERE number = ${limit}) END AS created_at, max(id) FILTER (WHERE number = ${limit}) AS id
-    FROM (
-      SELECT row_number() OVER () AS number, created_at, id, ${sql.literal(endedRequestJson)} AS json
-      FROM ${tenantOf(sql, sql`${orgId}`)} CROSS JOIN LATERAL (${page}) AS page
-    ) AS numbered`
+  return sql<PageRow>`${pageStatement(sql, limit, sql`${tenantOf(sql, sql`${orgId}`)} CROSS JOIN LATERAL (${page}) AS page`)}`
 }
 
 /** The key of a lookup by ID. */

@@ -19,6 +19,12 @@ import { interchangeable, sampling } from "./interchangeable.ts"
 import { measuredConcurrency, measuredStart } from "./measuredFigures.ts"
 
 const RetiringRevision = Schema.Struct({ revisionId: RevisionId, hfRevision: Schema.String, engineVersion: Schema.String })
+const RoutedPod = Schema.Struct({
+  url: Schema.String,
+  pod: Schema.String,
+  engine: Schema.optionalKey(Schema.String),
+  retiring: Schema.optionalKey(RetiringRevision)
+})
 const RouteRow = Schema.Struct({
   orgId: OrgId,
   modelId: ModelId,
@@ -30,7 +36,7 @@ const RouteRow = Schema.Struct({
   hfRevision: Schema.String,
   maxModelLen: Schema.Int,
   prices: Prices,
-  endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, retiring: Schema.optionalKey(RetiringRevision) })),
+  endpoints: Schema.Array(RoutedPod),
   mayIdle: Schema.Boolean,
   adapted: Schema.Boolean,
   concurrency: Schema.NullOr(Schema.Int),
@@ -99,11 +105,11 @@ export const makeReadSnapshot = (sql: PgClient.PgClient) => {
           'output_micros_per_mtok', r.output_micros_per_mtok::text,
           'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
           'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
-        coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod) ORDER BY e.url)
+        coalesce((SELECT json_agg(json_strip_nulls(json_build_object('url', e.url, 'pod', e.pod, 'engine', e.engine)) ORDER BY e.url)
           FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]')::jsonb
         || CASE WHEN m.replicas > 1 THEN coalesce((
-          SELECT jsonb_agg(jsonb_build_object('url', e.url, 'pod', e.pod,
-            'retiring', jsonb_build_object('revisionId', s.id, 'hfRevision', s.hf_revision, 'engineVersion', s.engine_version)) ORDER BY e.url)
+          SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('url', e.url, 'pod', e.pod, 'engine', e.engine,
+            'retiring', jsonb_build_object('revisionId', s.id, 'hfRevision', s.hf_revision, 'engineVersion', s.engine_version))) ORDER BY e.url)
           FROM revisions s JOIN endpoints e ON e.org_id = s.org_id AND e.revision_id = s.id
           WHERE s.org_id = r.org_id AND s.model_id = m.id AND e.reachable_at IS NOT NULL AND ${sql.literal(interchangeable("r", "s"))}), '[]') ELSE '[]' END AS endpoints,
         jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted,

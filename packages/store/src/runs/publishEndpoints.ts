@@ -3,6 +3,7 @@ import { startsDiffer } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
+import { engineOf } from "../requests/engineKey.ts"
 import { textArray } from "../textArray.ts"
 
 /** The engines of the revision that lost their requests now: their alarms, also one that was recorded a moment ago. */
@@ -29,8 +30,9 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         SELECT org_id, id, revision_id FROM deployments WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
       ),
       desired AS (
-        SELECT DISTINCT ON (url) url, pod
-        FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))}) AS input (url, pod) ORDER BY url, pod
+        SELECT DISTINCT ON (url) url, pod, ${sql.literal(engineOf("uid"))} AS engine
+        FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))},
+          ${textArray(endpoints.map(({ podUid }) => podUid ?? ""))}) AS input (url, pod, uid) ORDER BY url, pod
       ),
       gone AS (
         SELECT e.pod FROM endpoints e JOIN run ON e.org_id = run.org_id AND e.revision_id = run.revision_id
@@ -41,12 +43,18 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM desired WHERE desired.url = e.url) RETURNING 1
       ),
       upserted AS (
-        INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at)
-        SELECT run.org_id, run.revision_id, desired.url, desired.pod, run.id, ${at} FROM run, desired
-        ON CONFLICT (revision_id, url) DO UPDATE SET pod = excluded.pod, deployment_id = excluded.deployment_id, published_at = excluded.published_at,
-          reachable_at = NULL
-        WHERE endpoints.pod <> excluded.pod
-        RETURNING 1
+        INSERT INTO endpoints (org_id, revision_id, url, pod, engine, deployment_id, published_at)
+        SELECT run.org_id, run.revision_id, desired.url, desired.pod, desired.engine, run.id, ${at} FROM run, desired
+        ON CONFLICT (revision_id, url) DO UPDATE SET pod = excluded.pod, engine = excluded.engine, deployment_id = excluded.deployment_id,
+          published_at = CASE endpoints.pod WHEN excluded.pod THEN endpoints.published_at ELSE excluded.published_at END,
+          reachable_at = CASE endpoints.pod WHEN excluded.pod THEN endpoints.reachable_at END
+        WHERE endpoints.pod <> excluded.pod OR endpoints.engine IS DISTINCT FROM coalesce(excluded.engine, endpoints.engine)
+        RETURNING engine
+      ),
+      -- The container of a withdrawn engine has restarted in its pod, and its answers are right.
+      returned AS (
+        UPDATE suspicions s SET returned_at = ${at} FROM run, upserted
+        WHERE s.org_id = run.org_id AND ${sql.literal(engineOf("s.pod_uid"))} = upserted.engine AND s.withdrawn_at IS NOT NULL AND s.returned_at IS NULL
       ),
       -- Published engines have passed the comparison with the verified answers, so the recorded difference is obsolete. The node is still avoided.
       cleared AS (
