@@ -1,5 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
+import { endedByOthers } from "../../../packages/operator/src/objects/referenceJob.ts"
 import { at, each, eventually, type Reply } from "./KubeServer.ts"
 import { type Behaviours, openStage } from "./Stage.ts"
 
@@ -101,6 +102,22 @@ export const jobs: Behaviours = {
     const ended = yield* until("ruled", "Failed")
     assert.strictEqual(at(condition(ended, "Failed"), "reason"), "PodFailurePolicy")
     assert.match(String(at(condition(ended, "Failed"), "message")), /^Container main for pod \S+ failed with exit code 42 matching FailJob rule at index 0$/)
+  }),
+
+  "an exit code that a rule leaves out is tried again, and any other one fails the Job": Effect.gen(function* () {
+    const { condition, exit, jobs, podNames, post, until } = yield* open
+    // The rules of the Job that computes a reference.
+    const rules = [
+      { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] },
+      { action: "FailJob", onExitCodes: { containerName: "main", operator: "NotIn", values: [0, ...endedByOthers] } }
+    ]
+    const created = yield* post(jobs, job("computed", { backoffLimit: 2, podFailurePolicy: { rules } }))
+    assert.strictEqual(created.status, 201, JSON.stringify(created.body))
+    const [killed = ""] = yield* podNames("computed", (names) => names.length === 1)
+    yield* exit(killed, 137)
+    const next = (yield* podNames("computed", (names) => names.length === 2)).find((name) => name !== killed) ?? ""
+    yield* exit(next, 1)
+    assert.strictEqual(at(condition(yield* until("computed", "Failed"), "Failed"), "reason"), "PodFailurePolicy")
   }),
 
   "a disruption that a rule ignores is not counted": Effect.gen(function* () {

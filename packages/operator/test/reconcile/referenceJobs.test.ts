@@ -4,7 +4,7 @@ import type { Run } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { otherDeployment, revision, run } from "../observations.ts"
-import { fails, jobsOf, type Stage, stageWith } from "./referenceStage.ts"
+import { fails, jobsOf, type Stage, serves, stageWith } from "./referenceStage.ts"
 
 const other: Run = { ...run, id: otherDeployment, engineRun: otherDeployment, orgSlug: "other" }
 const created = ({ writes }: Stage) => writes.filter((write) => write.startsWith("create Job reference-")).length
@@ -16,6 +16,14 @@ const runsOf = (organization: string, from: number, count: number): ReadonlyArra
     const id = DeploymentId.make(`dep_${String(from + index).padStart(26, "0")}`)
     return { ...run, id, engineRun: id, orgSlug: organization }
   })
+
+/** The Jobs of references in the metrics, by state, and how many have ended. */
+const shown = Effect.map(PrometheusMetrics.format(), (text) => ({
+  ...Object.fromEntries([...text.matchAll(/^seatrial_operator_reference_jobs\{state="(\w+)"\} (\d+)$/gm)].map(([, state, count]) => [state, Number(count)])),
+  ended: Object.fromEntries(
+    [...text.matchAll(/^seatrial_operator_references_total\{outcome="(\w+)"\} (\d+)$/gm)].map(([, outcome, count]) => [outcome, Number(count)])
+  )
+}))
 
 describe("the Job of a reference that several runs use", () => {
   it.effect("goes on for another organization, and is deleted with its last run", () => {
@@ -88,13 +96,27 @@ describe("the Job of a reference that several runs use", () => {
   })
 })
 
-/** The Jobs of references in the metrics, by state, and how many have ended. */
-const shown = Effect.map(PrometheusMetrics.format(), (text) => ({
-  ...Object.fromEntries([...text.matchAll(/^seatrial_operator_reference_jobs\{state="(\w+)"\} (\d+)$/gm)].map(([, state, count]) => [state, Number(count)])),
-  ended: Object.fromEntries(
-    [...text.matchAll(/^seatrial_operator_references_total\{outcome="(\w+)"\} (\d+)$/gm)].map(([, outcome, count]) => [outcome, Number(count)])
-  )
-}))
+describe("the Job of a reference that the cluster ended", () => {
+  it.effect("is counted once, stores no cause, delays no trial, and is not created again at once", () => {
+    const stage = stageWith()
+    stage.setReferenceStory(fails(stage, 137, "Error"))
+    return Effect.gen(function* () {
+      const before = (yield* shown).ended
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(serves(stage))
+          assert.deepStrictEqual([created(stage), jobsOf(stage).length, stage.noReference()], [1, 1, null])
+          stage.forget()
+          stage.add({ ...run, phase: "cancelled", endedAt: 0 })
+          yield* stage.until(() => jobsOf(stage).length === 0)
+          yield* Effect.forEach(Array.from({ length: 100 }), () => Effect.yieldNow)
+        })
+      )
+      const { not_started: notStarted = 0, unused = 0 } = (yield* shown).ended
+      assert.deepStrictEqual([notStarted - (before.not_started ?? 0), unused - (before.unused ?? 0)], [1, 1])
+    })
+  })
+})
 
 describe("the number of Jobs of references", () => {
   const commitOf = (id: Run["id"]) => Commit.make(Buffer.from(id).toString("hex").slice(-40))
