@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads"
 import { assert, describe, it } from "@effect/vitest"
-import { thresholds } from "@seatrial/trial"
+import { type SuiteSubject, thresholds } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { float32Files } from "./fileMutants.ts"
@@ -10,6 +10,8 @@ import { type Earlier, trySample } from "./trySample.ts"
 const count = (name: string, fallback: number) => Number(process.env[name] ?? fallback)
 const runs = count("SEATRIAL_SOUND_RUNS", 20)
 const load = count("SEATRIAL_SOUND_LOAD", 0)
+/** The seed of the first trial. The next ones follow, so that each trial has other prompts. */
+const firstSeed = count("SEATRIAL_SOUND_SEED", 1)
 
 /** Threads that load the processor, like other programs on the machine of an engine. */
 const neighbours = Effect.acquireRelease(
@@ -35,7 +37,8 @@ describe(`none of ${runs} trials of a sound model fails, each with a new engine 
   it.live("the first one, without earlier results", () =>
     Effect.gen(function* () {
       yield* neighbours
-      const { likelihood, report } = yield* trySample(yield* serveSample({}), { pressureSeconds })
+      const change = (subject: SuiteSubject) => ({ ...subject, seed: firstSeed })
+      const { likelihood, report } = yield* trySample(yield* serveSample({}), { pressureSeconds, change })
       assert.deepStrictEqual(
         report.checks.filter(({ passed }) => !passed),
         []
@@ -53,7 +56,7 @@ describe(`none of ${runs} trials of a sound model fails, each with a new engine 
           earlier,
           pressureSeconds,
           // A variant is another file, which the comparison with the hub would report. Here it must only compute the same.
-          change: (subject) => ({ ...subject, start: { ...subject.start, verifiedFiles: 7 } })
+          change: (subject) => ({ ...subject, seed: firstSeed + run, start: { ...subject.start, verifiedFiles: 7 } })
         })
         assert.deepStrictEqual(
           report.checks.filter(({ passed }) => !passed),

@@ -201,7 +201,19 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   unreadable_frame: ["stream_equals_whole"],
 
   // Prompts of another trial.
-  only_known_prompts: ["decode_matches_prefill"],
+  only_known_prompts: ["text_likelihood", "decode_matches_prefill"],
+  only_known_texts: ["text_likelihood", "decode_matches_prefill"],
+  only_known_texts_whole: ["text_likelihood", "decode_matches_prefill"],
+  only_known_texts_streamed: ["stream_equals_whole"],
+  only_known_chat: ["sampling_distribution", "responses_path"],
+  only_known_chat_whole: ["stream_equals_whole"],
+  only_known_chat_streamed: ["stream_equals_whole"],
+  only_known_responses: ["responses_path"],
+  only_known_responses_whole: ["responses_path"],
+  only_known_responses_streamed: ["responses_path"],
+  only_known_messages: ["messages_path"],
+  only_known_messages_whole: ["messages_path"],
+  only_known_messages_streamed: ["messages_path"],
 
   // Structured output and tool calls.
   schema_ignored: ["json_mode", "json_schema", "tool_strict"],

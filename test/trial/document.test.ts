@@ -34,6 +34,15 @@ describe("the documents of the trial", () => {
     assert.deepStrictEqual(documented.toSorted(), checks.map(({ class: kind, name }) => `${name} ${letters[kind]}`).toSorted())
   })
 
+  it("says of each check once where its prompts come from", () => {
+    const page = readFileSync(new URL("../../docs/explanation/trial.md", import.meta.url), "utf8")
+    const [, section = ""] = page.split("\n### Prompts of one trial\n")
+    const rows = (section.split("\n### ")[0] ?? "").split("\n").filter((line) => line.startsWith("| "))
+    const listed = rows.flatMap((row) => [...row.matchAll(/`([a-z_]+)`/gu)].map(([, name]) => name))
+    const checks = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }).map(({ name }) => name)
+    assert.deepStrictEqual(listed.toSorted(), checks.toSorted())
+  })
+
   it("lists exactly the fields, formats, features and paths of a catalog, with the rows that check them", () => {
     assert.deepStrictEqual(rowsUnder("Where"), ownerRows)
   })

@@ -3,9 +3,10 @@ import { Effect, Option, Schema } from "effect"
 import { Unexpected } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { codeOf } from "./codes.ts"
+import { drawnCodes } from "./codes.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
-import { chatPath, goOn, promptsOf, questionOf, type SuiteSubject, salted } from "./SuiteSubject.ts"
+import { chatPath, goOn, questionOf, type SuiteSubject, salted } from "./SuiteSubject.ts"
+import { drawnPrompts } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 const decodeSeveral = Schema.decodeUnknownOption(
@@ -25,7 +26,7 @@ export const promptsApart: TrialCheck = {
   limitSeconds: seconds(10),
   run: Effect.fnUntraced(function* (subject) {
     const fields = { max_tokens: 8, ignore_eos: true }
-    const prompts = yield* promptsOf(subject, ["The old house had a garden, and in the garden there was", "one, two, three, one, two, three,"])
+    const prompts = yield* drawnPrompts(subject, "prompts_apart", 2)
     const [first, second] = yield* Effect.forEach(prompts, (prompt) => goOn(subject, prompt, fields))
     const { status, text } = yield* subject.client.post(textPath, JSON.stringify({ ...salted(subject), prompt: prompts, ...fields }))
     const answered = Option.getOrNull(decodeSeveral(text))
@@ -98,7 +99,7 @@ export const batchEqualsAlone = (): TrialCheck => {
     limitSeconds: seconds(60),
     run: Effect.fnUntraced(function* (subject) {
       const count = Math.max(2, Math.min(extentOf(subject.parameters).batch, subject.slots))
-      const codes = Array.from({ length: count }, (_, index) => codeOf(index))
+      const codes = drawnCodes(subject.seed, "batch_equals_alone", count)
       const answers = yield* askInBatches(subject, codes)
       const all = answers.length
       const leaks = answers.filter(({ answer, code }) => codes.some((other) => other !== code && textOf(answer).includes(other))).length

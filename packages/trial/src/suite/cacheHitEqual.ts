@@ -5,8 +5,9 @@ import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { Reading } from "./readAnswer.ts"
 import { goOn, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
-import { saltOf } from "./saltOf.ts"
-import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { saltOf, seedOf } from "./saltOf.ts"
+import { drawnTexts } from "./texts/drawnTexts.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /**
@@ -46,12 +47,12 @@ export const cachedLengths = (block: number, least: number, maxContext: number):
   return lengths.length > 0 ? lengths : [size + 1].filter((length) => length + roomBehind <= maxContext)
 }
 
-/** Makes prompts of a length from the prose of the suite, or of any tokens if the prose is too short or not encoded. */
+/** Makes prompts of a length from texts of this trial, or of any tokens if the texts are too short or not encoded. */
 const promptSource = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  const texts = likelihoodTexts.slice(0, 3).map(({ text }) => text)
-  const prose = yield* promptOf(subject, texts.join(" "))
+  const words = yield* vocabularyWords(subject, "cache_hit_equal", 24)
+  const prose = yield* promptOf(subject, `${words.join(" ")}. ${drawnTexts(seedOf(subject.seed, "cache_hit_equal"), 2).join(" ")}`)
   return (length: number, seed: number): ReadonlyArray<number> =>
-    typeof prose === "string" || prose.length < length + seed ? promptTokens(subject.vocabSize, length, seed) : prose.slice(seed, seed + length)
+    typeof prose === "string" || prose.length < length + seed ? promptTokens(subject.vocabSize, length, subject.seed + seed) : prose.slice(seed, seed + length)
 })
 
 const fields = { max_tokens: 8, ignore_eos: true, logprobs: checkedTopTokens }
@@ -90,7 +91,7 @@ const anotherEnd = Effect.fnUntraced(function* (subject: SuiteSubject, shared: R
     // Only the last token of a block differs.
     [shared.length - 1, 2]
   ] as const) {
-    const ended = [...shared.slice(0, prefix), ...promptTokens(subject.vocabSize, added, 77)]
+    const ended = [...shared.slice(0, prefix), ...promptTokens(subject.vocabSize, added, seedOf(subject.seed, "another end"))]
     const warm = yield* goOn(subject, ended, fields)
     const cold = yield* goOn({ ...subject, salt: saltOf(subject.salt, "cold") }, ended, fields)
     const shift = firstShift(warm, cold)

@@ -5,12 +5,15 @@ import { unexpected } from "./Check.ts"
 import { type Asking, oneOf, type Pair, penaltiesObeyed, rareOf, tie } from "./penalties.ts"
 import { readAnswer } from "./readAnswer.ts"
 import { chatPath, type Fields, put, questionOf, type SuiteSubject, salted, withoutThinking } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 import { thresholds } from "./thresholds.ts"
 
-const words = "Tell a long story."
+/** A question of this trial with many possible answers. */
+const storyOf = (subject: SuiteSubject) => Effect.map(vocabularyWords(subject, "story", 2), (words) => `Tell a long story about ${words.join(" and ")}.`)
 
 /** Drawn rare tokens may form an answer that a parser of the engine rejects. */
-const readable = (subject: SuiteSubject, fields: Fields) => put(subject, words, fields).pipe(Effect.catchTag("Unexpected", () => Effect.succeed(null)))
+const readable = (subject: SuiteSubject, words: string, fields: Fields) =>
+  put(subject, words, fields).pipe(Effect.catchTag("Unexpected", () => Effect.succeed(null)))
 
 type Draw = (seed: number) => Effect.Effect<string | null, EngineUnreachable | Unexpected>
 
@@ -27,12 +30,12 @@ const otherThanGreedy = Effect.fnUntraced(function* (draw: Draw, greedily: strin
 })
 
 /** Temperature, seed and bias reach the sampler. */
-const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
+const draws = Effect.fnUntraced(function* (subject: SuiteSubject, words: string) {
   // Among rare tokens some are about equally likely, regardless of how certain the model is of its answer.
   const from = Math.floor(subject.vocabSize / 2)
   const logit_bias = Object.fromEntries(Array.from({ length: Math.min(20, subject.vocabSize - from) }, (_, at) => [String(from + at), 100]))
   const drawTokens = (fields: object) =>
-    Effect.map(readable(subject, { max_tokens: 16, ignore_eos: true, ...fields }), (answer) => answer && `${answer.reasoning}\n${answer.content}`)
+    Effect.map(readable(subject, words, { max_tokens: 16, ignore_eos: true, ...fields }), (answer) => answer && `${answer.reasoning}\n${answer.content}`)
   const drawnWith = (seed: number) => drawTokens({ logit_bias, temperature: 2, seed })
   const unbiased = yield* drawTokens({})
   const greedily = yield* drawTokens({ logit_bias })
@@ -57,7 +60,7 @@ export const choicesStreamed = Effect.fnUntraced(function* (subject: SuiteSubjec
 })
 
 /** The response has the requested number of answers. Another check compares them. */
-const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
+const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject, words: string) {
   let refused = 0
   // A drawn answer may have a form that a parser of the engine rejects.
   for (let seed = 1; seed <= 4; seed++) {
@@ -102,10 +105,11 @@ const cutsObeyed = Effect.fnUntraced(function* (asking: Asking, pairs: ReadonlyA
 /** Sampling settings reach the sampler on the chat route too, which most requests use. */
 export const chatObeys = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[chatPath] ?? [])
-  yield* draws(subject)
-  if (offered.has("n")) yield* choicesCome(subject)
-  const single = yield* readable(subject, { max_tokens: 1, ignore_eos: true, return_token_ids: true })
-  const asking: Asking = { ask: (fields) => readable(subject, fields), prompt: single?.promptIds ?? null }
+  const words = yield* storyOf(subject)
+  yield* draws(subject, words)
+  if (offered.has("n")) yield* choicesCome(subject, words)
+  const single = yield* readable(subject, words, { max_tokens: 1, ignore_eos: true, return_token_ids: true })
+  const asking: Asking = { ask: (fields) => readable(subject, words, fields), prompt: single?.promptIds ?? null }
   const [one = 0, two = 0, three = 0, four = 0] = rareOf(subject, asking.prompt ?? [], 4)
   const pairs: ReadonlyArray<Pair> = [
     [one, two],

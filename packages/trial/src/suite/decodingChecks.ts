@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { decodeShifts } from "./decodeShifts.ts"
 import { goOn, type Prompt, promptsOf, put, type SuiteSubject } from "./SuiteSubject.ts"
-import { drawnBeginnings } from "./texts/drawnTexts.ts"
+import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** The chosen token is the likeliest at each step of a continuation. */
@@ -23,7 +23,12 @@ const everyStepIsTop = Effect.fnUntraced(function* (subject: SuiteSubject, promp
 
 /** Only chat answers list the alternatives in order, and clients take the first as the likeliest. */
 const messageNamesTop = Effect.fnUntraced(function* (subject: SuiteSubject, max_tokens: number) {
-  const { ordered, tokenChoices } = yield* put(subject, "Name three colours.", { max_tokens, logprobs: true, top_logprobs: checkedTopTokens })
+  const words = yield* vocabularyWords(subject, "message", 4)
+  const { ordered, tokenChoices } = yield* put(subject, `Say something about ${words.join(", ")}.`, {
+    max_tokens,
+    logprobs: true,
+    top_logprobs: checkedTopTokens
+  })
   const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
   if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not in order`)
   // Another check requires that log-probabilities are reported.
@@ -42,12 +47,18 @@ export const greedyIsTop: TrialCheck = {
   limitSeconds: seconds(10),
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = extentOf(subject.parameters).topTokens
-    const prompts = yield* promptsOf(subject, drawnBeginnings(subject.seed, 4))
+    const prompts = yield* drawnPrompts(subject, "greedy_is_top", 4)
     for (const prompt of prompts) yield* everyStepIsTop(subject, prompt, max_tokens)
     if (subject.chat) yield* messageNamesTop(subject, Math.min(8, max_tokens))
     return `${prompts.length * max_tokens} steps`
   })
 }
+
+/** Three words of this trial in turn, each followed by a mark. The text goes on with the second one. */
+const repeatedWords = Effect.fnUntraced(function* (subject: SuiteSubject, mark: string) {
+  const words = (yield* vocabularyWords(subject, `repeated${mark}`, 3)).map((word) => `${word}${mark}`)
+  return yield* promptsOf(subject, [[...words, ...words, words[0]].join(" ")])
+})
 
 /**
  * The log-probability of each generated token equals its log-probability when the same text is read as a prompt:
@@ -62,8 +73,8 @@ export const decodeMatchesPrefill: TrialCheck = {
     const { decodedPrompts, decodedTokens, longestDecoded } = extentOf(subject.parameters)
     const differences: Array<number> = []
     // Repetitive text depends on positions more than prose does.
-    const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
-    for (const [index, prompt] of (yield* promptsOf(subject, [...drawnBeginnings(subject.seed, decodedPrompts), ...repeating])).entries()) {
+    const repeating = (yield* Effect.forEach(["", ","], (mark) => repeatedWords(subject, mark))).flat()
+    for (const [index, prompt] of [...(yield* drawnPrompts(subject, "decode_matches_prefill", decodedPrompts)), ...repeating].entries()) {
       const most = Math.max(decodedTokens, Math.min(longestDecoded, subject.maxContext - prompt.length - 8))
       differences.push(...(yield* decodeShifts(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens })).map(Math.abs))
     }

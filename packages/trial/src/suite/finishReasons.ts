@@ -1,16 +1,20 @@
 import { Effect } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
+import { repeatCode } from "./codes.ts"
 import { endIdsOf } from "./endIds.ts"
 import type { Reading } from "./readAnswer.ts"
 import { put, roomFor, type SuiteSubject, secondsOf, stillThinks } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 import { thresholds } from "./thresholds.ts"
 
+/** For models that do not end their answer to the request of this trial. */
 const wordPrompts = ["Answer with one word.", "Say yes.", "What is the capital of France? Answer in one word."]
 
 /** An answer that fills its limit reports `length`. */
 const limitIsReported = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const words = yield* vocabularyWords(subject, "finish_reasons", 2)
   for (const max_tokens of [1, 5]) {
-    const { finishReason } = yield* put(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
+    const { finishReason } = yield* put(subject, `Tell a long story about ${words.join(" and ")}.`, { max_tokens, ignore_eos: true })
     if (finishReason !== "length") return yield* unexpected(`finish reason ${finishReason}, although the limit of ${max_tokens} tokens was reached`)
   }
 })
@@ -42,7 +46,7 @@ export const finishReasons: TrialCheck = {
     yield* limitIsReported(subject)
     const limit = roomFor(subject, Math.min(thresholds.wordTokens, Math.floor(subject.maxContext / 4)))
     let isThinking = false
-    for (const prompt of wordPrompts) {
+    for (const prompt of [repeatCode(subject.seed, "finish_reasons"), ...wordPrompts]) {
       const answer = yield* put(subject, prompt, { max_tokens: limit, return_token_ids: true })
       yield* judgeEnd(subject, answer, limit)
       if (answer.finishReason === "stop") return "ends by itself"

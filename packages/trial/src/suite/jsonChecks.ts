@@ -17,10 +17,12 @@ import {
   withoutThinking,
   withThinking
 } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 import { extentOf } from "./thresholds.ts"
 
 const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
-const poem = "Write a poem about the sea."
+/** A question of this trial that no object answers. */
+const poemOf = (subject: SuiteSubject, use: string) => Effect.map(vocabularyWords(subject, use, 2), (words) => `Write a poem about ${words.join(" and ")}.`)
 const ask = (content: string) => [{ role: "user", content }]
 
 /** Each answer is one JSON object, regardless of the question. */
@@ -36,7 +38,8 @@ export const jsonMode: TrialCheck = {
       response_format: { type: "json_object" },
       ...withoutThinking(subject)
     }
-    const messages = ask("Which three colours does a traffic light have? Give each with what it means.")
+    const words = yield* vocabularyWords(subject, "json_mode", 3)
+    const messages = ask(`What do these words mean: ${words.join(", ")}? Give each with what it means.`)
     const ways = [converse(subject, messages, fields), converseStreamed(subject, messages, fields)]
     const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
     const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length
@@ -129,7 +132,7 @@ const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "
 const formatOf = ({ name, schema }: SchemaCase) => ({ type: "json_schema", json_schema: { name, schema, strict: true } })
 
 /** Also after reasoning: some engines apply the schema to the reasoning, others apply it to nothing. */
-const schemaAfterThought = Effect.fnUntraced(function* (subject: SuiteSubject, schemaCase: SchemaCase) {
+const schemaAfterThought = Effect.fnUntraced(function* (subject: SuiteSubject, poem: string, schemaCase: SchemaCase) {
   const fields = { max_tokens: roomAfterThought(subject, 128), response_format: formatOf(schemaCase), ...withThinking }
   const answer = yield* converse(subject, ask(poem), fields)
   if (stillThinks(answer)) return `no answer after ${answer.usage.completion_tokens} tokens of reasoning`
@@ -145,6 +148,7 @@ export const jsonSchema: TrialCheck = {
   limitSeconds: (subject) => secondsOf(60, 15)(subject) + (canThink(subject) ? thoughtSeconds(1) : 0),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_structured_output ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
+    const poem = yield* poemOf(subject, "json_schema")
     const messages = ask(poem)
     const usedSchemas = schemas.slice(0, extentOf(subject.parameters).schemas)
     const ways = usedSchemas.flatMap((schemaCase) => {
@@ -166,6 +170,6 @@ export const jsonSchema: TrialCheck = {
     const cut = answers.filter(({ allowed }) => !allowed).length
     const figures = `${answers.length} answers${cut === 0 ? "" : `, ${cut} of them cut`}, ${yield* keywordIsKept(subject)}`
     const [one] = usedSchemas
-    return one === undefined || !canThink(subject) ? figures : `${figures}, ${yield* schemaAfterThought(subject, one)}`
+    return one === undefined || !canThink(subject) ? figures : `${figures}, ${yield* schemaAfterThought(subject, poem, one)}`
   })
 }

@@ -1,6 +1,8 @@
 import { Effect } from "effect"
+import { drawer } from "../promptTokens.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { goOn, promptsOf, put, roomFor, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { seedOf } from "./saltOf.ts"
 import { goldenQuestions } from "./texts/goldenQuestions.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -92,7 +94,6 @@ export const outputSane: TrialCheck = {
   })
 }
 
-const keys = ["483920", "175064", "906213"] as const
 const places = [0.1, 0.5, 0.9] as const
 
 const sentences = likelihoodTexts.slice(0, 3).flatMap(({ text }) => text.split(/(?<=\.) /u))
@@ -106,7 +107,7 @@ const charactersPerToken = ({ repository: { tokenizer } }: SuiteSubject): Effect
 /** A text of about this many characters with a key at the given place, followed by the question. */
 const haystack = (subject: SuiteSubject, length: number, place: number, key: string): string => {
   const filler: Array<string> = []
-  for (let at = 0, sum = 0; sum < length; at++) {
+  for (let at = subject.seed % sentences.length, sum = 0; sum < length; at++) {
     const sentence = sentences[at % sentences.length] ?? ""
     filler.push(sentence)
     sum += sentence.length + 1
@@ -135,6 +136,8 @@ export const needle: TrialCheck = {
       ...(extent.needleTokens < 1_000 ? [] : [Math.floor(room / 2), Math.floor(room * 0.85)].filter((length) => length > shortest * 2))
     ]
     const perToken = yield* charactersPerToken(subject)
+    const draw = drawer(seedOf(subject.seed, "needle"))
+    const keys = places.map(() => String(100_000 + draw(900_000)))
     const counts: Array<number> = []
     for (const length of lengths) {
       let count = 0

@@ -4,9 +4,10 @@ import { gauge } from "../gauge.ts"
 import { promptTokens } from "../promptTokens.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { codeOf } from "./codes.ts"
+import { drawnCodes } from "./codes.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
 import { continuation, type Fields, goOn, promptsOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { seedOf } from "./saltOf.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** Tokens of a prompt that ends with a code, of an answer that may repeat it, and at the end of the context. */
@@ -54,7 +55,7 @@ interface CodedPrompt {
 }
 
 const codedPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, { count, promptLength }: Pressure) {
-  const codes = Array.from({ length: count }, (_, index) => codeOf(index))
+  const codes = drawnCodes(subject.seed, "kv_pressure", count)
   const endings = yield* promptsOf(
     subject,
     codes.map((code) => `Repeat this code: ${code}\nCode: ${code}\nCode:`)
@@ -62,7 +63,7 @@ const codedPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, { count
   return codes.map((code, index): CodedPrompt => {
     const ending = endings[index]
     const ids = ending === undefined || typeof ending === "string" ? [] : ending
-    return { code, makeIds: () => [...promptTokens(subject.vocabSize, promptLength - codeTokens, 500 + index), ...ids] }
+    return { code, makeIds: () => [...promptTokens(subject.vocabSize, promptLength - codeTokens, seedOf(subject.seed, `kv_pressure ${index}`)), ...ids] }
   })
 })
 

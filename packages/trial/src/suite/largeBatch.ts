@@ -4,8 +4,8 @@ import { Unexpected } from "../engineAnswers.ts"
 import { nearTie } from "./batchChecks.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { Reading } from "./readAnswer.ts"
-import { type Fields, goOn, type Prompt, promptsOf, type SuiteSubject } from "./SuiteSubject.ts"
-import { drawnBeginnings } from "./texts/drawnTexts.ts"
+import { type Fields, goOn, type Prompt, type SuiteSubject } from "./SuiteSubject.ts"
+import { drawnPrompts } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** Number of different requests, and the size of the small batch. */
@@ -85,7 +85,7 @@ export const largeBatch: TrialCheck = {
     if (subject.slots < kinds) return yield* new NotApplicable({ reason: `${subject.slots} sequences at once` })
     const { batchTokens } = extentOf(subject.parameters)
     const fields = { max_tokens: batchTokens, ignore_eos: true, logprobs: checkedTopTokens }
-    const prompts = yield* promptsOf(subject, drawnBeginnings(subject.seed, kinds))
+    const prompts = yield* drawnPrompts(subject, "large_batch", kinds)
     const greedy = yield* askAlone(
       subject,
       prompts.map((prompt) => ({ prompt, fields }))

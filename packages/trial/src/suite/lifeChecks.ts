@@ -5,6 +5,7 @@ import { gauge } from "../gauge.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
 import { put, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 import { thresholds } from "./thresholds.ts"
 
 /** The load of the engine. `generated`: tokens since its start, including aborted requests; null if not reported. */
@@ -78,7 +79,8 @@ export const abortFrees = (): TrialCheck => {
       const before = idle ?? (yield* load(subject))
       idle = before
       const long = { max_tokens: Math.max(1, Math.floor(subject.maxContext / 2)), ignore_eos: true }
-      const question = questionOf(subject, "Tell me a long story.", long)
+      const words = yield* vocabularyWords(subject, "abort_frees", 2)
+      const question = questionOf(subject, `Tell me a long story about ${words.join(" and ")}.`, long)
       const usual = yield* subject.client.firstPiece(...question)
       const { generated: from } = yield* load(subject)
       yield* abortTen(subject, question, before.running)

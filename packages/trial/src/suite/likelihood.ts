@@ -1,6 +1,8 @@
 import { Effect } from "effect"
+import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { type Prompt, type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
+import { saltOf, seedOf } from "./saltOf.ts"
 import { drawnTexts } from "./texts/drawnTexts.ts"
 import { likelihoodTexts, shuffled } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -80,7 +82,7 @@ export const scoreLikelihood = Effect.fnUntraced(function* (
   const tokens = scored.reduce((sum, values) => sum + values.length, 0)
   const figures = `${fixed(nats, 3)} nats per token over ${tokens}, limit ${fixed(limit, 2)}, shuffled ${fixed(worse, 2)} worse`
   const shifted = yield* compareWithEarlier(subject, scored)
-  return shifted === null ? { isCompared: false, detail: figures } : { isCompared: true, detail: `${figures}; ${shifted}` }
+  return shifted === null ? { scored, isCompared: false, detail: figures } : { scored, isCompared: true, detail: `${figures}; ${shifted}` }
 })
 
 /**
@@ -102,6 +104,30 @@ const drawnAreLikelier = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return `${drawn.length} drawn texts ${fixed(-mean(scores.map(({ whole }) => whole)), 2)}, shuffled ${fixed(worse, 2)} worse`
 })
 
+/** Number of texts that are scored again, and of tokens that then follow them. */
+const [scoredAgain, following] = [2, 16]
+
+/**
+ * Constant texts are as likely if tokens of this trial follow them, because later tokens change no earlier one. An engine
+ * that computes only known prompts correctly fails.
+ */
+const knownTextsStay = Effect.fnUntraced(function* (subject: SuiteSubject, scored: ReadonlyArray<ReadonlyArray<number>>) {
+  const prompts = (yield* beginnings(subject, scoredTexts.slice(0, likelihoodTexts.length))).filter(hasScores)
+  const differences: Array<number> = []
+  for (let each = 0; each < scoredAgain; each++) {
+    const at = (seedOf(subject.seed, "text_likelihood") + each) % prompts.length
+    const [prompt = "", before = []] = [prompts[at], scored[at]]
+    if (typeof prompt === "string") return "not scored again"
+    const added = promptTokens(subject.vocabSize, following, seedOf(subject.seed, `after text ${each}`))
+    const values = yield* scoreOf({ ...subject, salt: saltOf(subject.salt, each) }, [...prompt, ...added])
+    differences.push(...before.map((value, token) => (values?.[token] ?? Number.NaN) - value))
+  }
+  const [shift, absolute] = [Math.abs(mean(differences)), mean(differences.map(Math.abs))]
+  const figures = `${fixed(shift, 4)} and ${fixed(absolute, 4)} absolute if tokens follow`
+  const most = thresholds.otherEngineShift
+  return shift <= most.mean && absolute <= most.absolute ? figures : yield* unexpected(figures)
+})
+
 /** The texts are as likely as they must be. The check passes their log-probabilities to `keep`, for later trials. */
 export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void): TrialCheck => ({
   name: "text_likelihood",
@@ -109,7 +135,8 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
   purpose: "The suite's texts are as likely as with right weights and positions, and as at an earlier trial",
   limitSeconds: seconds(60),
   run: Effect.fnUntraced(function* (subject) {
-    const { detail } = yield* scoreLikelihood(subject, keep)
-    return extentOf(subject.parameters).drawnTexts === 0 ? detail : `${detail}; ${yield* drawnAreLikelier(subject)}`
+    const { detail, scored } = yield* scoreLikelihood(subject, keep)
+    const figures = `${detail}; ${yield* knownTextsStay(subject, scored)}`
+    return extentOf(subject.parameters).drawnTexts === 0 ? figures : `${figures}; ${yield* drawnAreLikelier(subject)}`
   })
 })

@@ -4,6 +4,7 @@ import { promptTokens } from "../promptTokens.ts"
 import { greedy, textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { chatPath, put, type SuiteSubject } from "./SuiteSubject.ts"
+import { seedOf } from "./saltOf.ts"
 
 /** vLLM nests its errors, SGLang's are flat. */
 const ErrorBody = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
@@ -93,7 +94,7 @@ export const contextEdge: TrialCheck = {
     const most = 8 - (offers.unfilled ?? 0)
     const body = (length: number, max_tokens: number) => ({
       model: servedName,
-      prompt: promptTokens(subject.vocabSize, length, 7),
+      prompt: promptTokens(subject.vocabSize, length, seedOf(subject.seed, "context_edge")),
       cache_salt: salt,
       ...greedy,
       max_tokens,

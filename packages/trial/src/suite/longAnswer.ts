@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { decodeShifts } from "./decodeShifts.ts"
-import { promptsOf } from "./SuiteSubject.ts"
-import { drawnBeginnings } from "./texts/drawnTexts.ts"
+import { drawnPrompts } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
@@ -33,7 +32,7 @@ export const longAnswer: TrialCheck = {
   limitSeconds: seconds(60),
   skipped: ({ maxContext }) => (maxContext < 256 ? "context below 256" : null),
   run: Effect.fnUntraced(function* (subject) {
-    const [first = "", second = ""] = yield* promptsOf(subject, drawnBeginnings(subject.seed, 2))
+    const [first = "", second = ""] = yield* drawnPrompts(subject, "long_answer", 2)
     const max_tokens = Math.min(extentOf(subject.parameters).longAnswer, subject.maxContext - Math.max(first.length, second.length) - 8)
     const [greedyShifts, drawnShifts] = yield* Effect.all(
       [decodeShifts(subject, first, { max_tokens }), decodeShifts(subject, second, { max_tokens, temperature: 1 })],

@@ -1,9 +1,9 @@
 import { type MessageUsage, messageInputTokens, stopReasons, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeCount, decodeMessage, decodeMessageEvent, messageSaid, post } from "./pathBodies.ts"
+import { claims, decodeCount, decodeMessage, decodeMessageEvent, messageSaid, messageText, post } from "./pathBodies.ts"
 import { messageWithImage, messageWithoutImage } from "./pathImages.ts"
-import { byChat, cutTo, eachSaying, limitOf, messages, plausibleCounts, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
+import { byChat, cutTo, eachSaying, limitOf, messagesOf, plausibleCounts, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
@@ -72,6 +72,20 @@ const sameMessage = Effect.fnUntraced(function* (subject: SuiteSubject, body: ob
   if (messageSaid(again) === wanted && streamedAgain !== wanted) return yield* unexpected("the pieces of a stream differ from the whole message")
 })
 
+/** Settings that a message cannot have. Without them the chat route takes the same defaults. */
+const unset = { min_p: undefined, repetition_penalty: undefined, presence_penalty: undefined, frequency_penalty: undefined, seed: undefined, n: undefined }
+
+/** The message has the input and the text of the chat route's answer. */
+const answersLikeChat = Effect.fnUntraced(function* (subject: SuiteSubject, body: object, { input, text }: ReadMessage) {
+  const chat = yield* byChat(subject, unset)
+  if (input !== chat.usage.prompt_tokens) return yield* unexpected(`${input} input tokens, on the chat route ${chat.usage.prompt_tokens}`)
+  if (text.trim() === chat.content.trim()) return
+  // Only answers that repeat can be compared.
+  const again = yield* byChat(subject, unset)
+  const repeated = messageText(yield* post(subject, path, body))
+  if (again.content === chat.content && repeated === text) return yield* unexpected("the text differs from the chat route's")
+})
+
 /** Instructions, turns and tools add to the input, and the token limit is obeyed. */
 const messageInputs = Effect.fnUntraced(function* (subject: SuiteSubject, body: { readonly max_tokens: number }, plain: number) {
   const figures = yield* eachSaying(subject, yield* sayingMore(subject, messageNames), (fields) =>
@@ -96,17 +110,14 @@ export const messagesPath: TrialCheck = {
   limitSeconds: limitOf,
   skipped: claims("/v1/messages"),
   run: Effect.fnUntraced(function* (subject) {
-    const body = { messages, max_tokens: roomOf(subject), temperature: 0, top_p: 1, top_k: -1 }
+    const body = { messages: messagesOf(subject), max_tokens: roomOf(subject), temperature: 0, top_p: 1, top_k: -1 }
     const ways = [post(subject, path, body), post(subject, path, { ...body, stream: true })] as const
     const [toldWhole, toldStreamed] = yield* Effect.all(ways, together(mayThink(subject)))
     const complete = yield* readWholeMessage(subject, toldWhole)
     const streamed = yield* readStreamedMessage(subject, toldStreamed)
     if (streamed.input !== complete.input) return yield* unexpected(`${complete.input} input tokens, streamed ${streamed.input}`)
     yield* sameMessage(subject, body, complete, streamed)
-    if (!mayThink(subject)) {
-      const { usage } = yield* byChat(subject)
-      if (complete.input !== usage.prompt_tokens) return yield* unexpected(`${complete.input} input tokens, on the chat route ${usage.prompt_tokens}`)
-    }
+    if (!mayThink(subject)) yield* answersLikeChat(subject, body, complete)
     yield* messageInputs(subject, body, complete.input)
     yield* drawsLikeChat(subject, {
       path,
@@ -114,7 +125,7 @@ export const messagesPath: TrialCheck = {
       saidIn: messageSaid
     })
     if (claims("/v1/messages/count_tokens")(subject) !== null) return `${complete.input} + ${complete.output} tokens`
-    const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages })))
+    const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages: body.messages })))
     if (counted?.input_tokens !== complete.input)
       return yield* unexpected(`count_tokens gives ${counted?.input_tokens ?? "no"} tokens for a message of ${complete.input}`)
     return `${complete.input} + ${complete.output} tokens`
@@ -131,7 +142,10 @@ export const messagesCount: TrialCheck = {
   skipped: claims("/v1/messages/count_tokens"),
   run: Effect.fnUntraced(function* (subject) {
     const count = (fields: object) =>
-      Effect.map(post(subject, "/v1/messages/count_tokens", { messages, ...fields }), (received) => Option.getOrNull(decodeCount(received))?.input_tokens ?? 0)
+      Effect.map(
+        post(subject, "/v1/messages/count_tokens", { messages: messagesOf(subject), ...fields }),
+        (received) => Option.getOrNull(decodeCount(received))?.input_tokens ?? 0
+      )
     const plain = yield* count({})
     const more = yield* sayingMore(subject, messageNames)
     for (const [field, fields] of more) {

@@ -1,10 +1,12 @@
 import { Effect } from "effect"
 import { NotApplicable, type TrialCheck, unexpected } from "./Check.ts"
+import { repeatCode } from "./codes.ts"
 import { claims, greedily, messageSaid, messageStreamText, messageText, post } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thinksAnyway, thoughtSeconds, together, withoutThinking } from "./SuiteSubject.ts"
 
 const path = "/v1/messages"
 const tokens = 24
+/** For models that do not write the code. */
 const questions = ["Name three colours.", "Count from 1 to 20."]
 
 /** Four characters from the middle of the answer that do not occur earlier; null if there are none. */
@@ -24,7 +26,7 @@ export const messagesStop: TrialCheck = {
     claims(path)(subject) ?? (subject.capabilities.supported_parameters_by_endpoint[path]?.includes("stop_sequences") === true ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
     const toggled = mayThink(subject) && !thinksAnyway(subject)
-    for (const question of questions) {
+    for (const question of [repeatCode(subject.seed, "messages_stop"), ...questions]) {
       const body = {
         ...greedily,
         messages: [{ role: "user", content: question }],

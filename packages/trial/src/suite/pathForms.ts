@@ -4,6 +4,7 @@ import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { greedily, messageStreamText, messageText, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { continuation, goOn, mayThink, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds, together } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 
 type Path = "/v1/completions" | "/v1/responses" | "/v1/messages"
 type Format = "json_object" | "json_schema"
@@ -18,7 +19,7 @@ const schema = {
   additionalProperties: false
 }
 
-const poem = "Write a poem about the sea."
+const poemAbout = (words: ReadonlyArray<string>) => `Write a poem about ${words.join(" and ")}.`
 const tokens = 128
 /** Not every path can turn reasoning off. */
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
@@ -26,7 +27,7 @@ const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfter
 /** The request of a path, and the text of its answer, whole and streamed. */
 const conversations = {
   "/v1/messages": {
-    body: (room: number) => ({
+    body: (poem: string, room: number) => ({
       ...greedily,
       messages: [{ role: "user", content: poem }],
       max_tokens: room,
@@ -36,7 +37,7 @@ const conversations = {
     streamText: messageStreamText
   },
   "/v1/responses": {
-    body: (room: number, format: Format) => {
+    body: (poem: string, room: number, format: Format) => {
       const form = format === "json_object" ? { type: format } : { type: format, name: "colour", schema, strict: true }
       return { ...greedily, input: poem, max_output_tokens: room, store: false, text: { format: form } }
     },
@@ -47,13 +48,14 @@ const conversations = {
 
 /** The continuation of a text, or the answer of another path. */
 const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, format: Format, stream: boolean) {
+  const poem = poemAbout(yield* vocabularyWords(subject, `${path} ${format}`, 2))
   if (path !== textPath) {
     const { body, streamText, text } = conversations[path]
-    const answer = yield* post(subject, path, { ...body(roomOf(subject), format), ...(stream ? { stream } : {}) })
+    const answer = yield* post(subject, path, { ...body(poem, roomOf(subject), format), ...(stream ? { stream } : {}) })
     return (stream ? streamText : text)(answer)
   }
   const form = format === "json_object" ? { type: format } : { type: format, json_schema: { name: "colour", schema, strict: true } }
-  const prompt = yield* promptOf(subject, "A poem about the sea:\n")
+  const prompt = yield* promptOf(subject, `${poem}\n`)
   const fields = { max_tokens: tokens, response_format: form }
   return (yield* stream ? subject.client.stream(textPath, continuation(subject, prompt, fields)) : goOn(subject, prompt, fields)).content
 })
@@ -107,7 +109,7 @@ export const textsEcho: TrialCheck = {
   limitSeconds: () => 15,
   skipped: ({ capabilities }) => ((capabilities.supported_parameters_by_endpoint[textPath] ?? []).includes("echo") ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
-    const text = "The old house had a garden"
+    const text = (yield* vocabularyWords(subject, "texts_echo", 8)).join(" ")
     const fields = { max_tokens: 4, ignore_eos: true, echo: true }
     const complete = yield* goOn(subject, text, fields)
     const streamed = yield* subject.client.stream(textPath, continuation(subject, text, fields))

@@ -1,18 +1,20 @@
 import { Effect } from "effect"
 import { unexpected } from "./Check.ts"
+import { repeatCode } from "./codes.ts"
 import type { post } from "./pathBodies.ts"
 import { converse, mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds, together, withoutThinking } from "./SuiteSubject.ts"
 
-export const question = "Name three colours."
 /** Token limit of a cut answer. */
 export const cutTo = 4
-export const messages = [{ role: "user", content: question }]
+/** A question of this trial, short enough to be sent often, whose answer is not doubtful. */
+export const questionOf = ({ seed }: SuiteSubject): string => repeatCode(seed, "other paths")
+export const messagesOf = (subject: SuiteSubject) => [{ role: "user", content: questionOf(subject) }]
 const max_tokens = 24
 /**
  * The same question on the chat route. The answer of a model without reasoning on another path must equal it. Paths
  * turn reasoning on in different ways.
  */
-export const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
+export const byChat = (subject: SuiteSubject, fields: object = {}) => converse(subject, messagesOf(subject), { max_tokens, ...fields })
 
 /** Fails if an answer has no tokens, or more than its limit. `way`: whole or streamed. */
 export const plausibleCounts = (subject: SuiteSubject, way: string, input: number, output: number) =>
@@ -39,7 +41,7 @@ type Saying = readonly [field: string, given: object, input: number | null]
 
 /** Tokens of the conversation with an addition, on the chat route; null if the route refuses it. */
 const byChatWith = (subject: SuiteSubject, before: ReadonlyArray<object>, fields: object) =>
-  converse(subject, [...before, ...messages], { max_tokens: 1, ...withoutThinking(subject), ...fields }).pipe(
+  converse(subject, [...before, ...messagesOf(subject)], { max_tokens: 1, ...withoutThinking(subject), ...fields }).pipe(
     Effect.map(({ usage }) => usage.prompt_tokens),
     Effect.catchTag("Unexpected", () => Effect.succeed(null))
   )
@@ -64,7 +66,7 @@ export const sayingMore = Effect.fnUntraced(function* (
       ? [
           [
             names.turns,
-            { [names.turns]: [...earlierTurns, ...messages].map((turn) => ({ ...(names.turns === "input" ? { type: "message" } : {}), ...turn })) },
+            { [names.turns]: [...earlierTurns, ...messagesOf(subject)].map((turn) => ({ ...(names.turns === "input" ? { type: "message" } : {}), ...turn })) },
             mayThink(subject) ? null : later
           ] as const
         ]

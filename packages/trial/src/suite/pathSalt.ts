@@ -3,8 +3,8 @@ import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeMessage, decodeResponseText, greedily, post } from "./pathBodies.ts"
 import type { Path } from "./pathCalls.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
-import { saltOf } from "./saltOf.ts"
-import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { saltOf, seedOf } from "./saltOf.ts"
+import { drawnTexts } from "./texts/drawnTexts.ts"
 
 /** Token limit. The answer may be cut: the check only reads the cache. */
 const max = 4
@@ -30,7 +30,7 @@ const apartOn = (name: string, path: Path): TrialCheck => ({
   skipped: (subject) =>
     claims(path)(subject) ?? (!subject.offers.prefixCache ? "prefix cache off" : subject.offers.unsalted?.includes(path) === true ? "it takes no salt" : null),
   run: Effect.fnUntraced(function* (subject: SuiteSubject) {
-    const question = (likelihoodTexts[1]?.text ?? "").slice(0, Math.min(160, Math.floor(subject.maxContext / 4)))
+    const question = (drawnTexts(seedOf(subject.seed, name), 1)[0] ?? "").slice(0, Math.min(160, Math.floor(subject.maxContext / 4)))
     const cached = (salt: string) => Effect.map(post(subject, path, bodies[path](question, saltOf(subject.salt, salt))), cachedIn[path])
     yield* cached("one")
     const other = yield* cached("other")

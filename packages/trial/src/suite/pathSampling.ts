@@ -4,6 +4,7 @@ import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { unexpected } from "./Check.ts"
 import { post } from "./pathBodies.ts"
 import { converse, type SuiteSubject } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 
 interface Drawn {
   readonly path: InferencePath
@@ -18,8 +19,6 @@ const cuts = [
   ["top_k", 1]
 ] as const
 
-/** A question with many possible answers, short enough to be sent often. */
-const question = "Tell a long story."
 const max_tokens = 24
 const times = [1, 2, 3]
 
@@ -62,6 +61,8 @@ const cutsLikeChat = Effect.fnUntraced(function* (chat: Route, path: Route, [nam
  * one of three draws of the path must.
  */
 export const drawsLikeChat = Effect.fnUntraced(function* (subject: SuiteSubject, { bodyOf, path, saidIn }: Drawn) {
+  // A question with many possible answers, short enough to be sent often.
+  const question = `Tell a long story about ${(yield* vocabularyWords(subject, path, 2)).join(" and ")}.`
   const body = bodyOf(question, max_tokens)
   const byChat: Draw = (more) =>
     drawable(

@@ -3,7 +3,8 @@ import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { post } from "./pathBodies.ts"
-import { chatPath, continuation, mayThink, promptOf, questionOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { chatPath, continuation, mayThink, questionOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
 import { thresholds } from "./thresholds.ts"
 
 const Logprobs = Schema.Struct({
@@ -64,12 +65,16 @@ export const reportedLogprobs: ReadonlyArray<TrialCheck> = [
     textPath,
     () => true,
     (subject) =>
-      Effect.map(promptOf(subject, "The old house had a garden"), (prompt) => continuation(subject, prompt, { ...fields, logprobs: checkedTopTokens }))
+      Effect.map(drawnPrompts(subject, "texts_logprobs", 1), ([prompt = ""]) => continuation(subject, prompt, { ...fields, logprobs: checkedTopTokens }))
   ),
   toldOn(
     "chat_logprobs",
     chatPath,
     ({ chat }) => chat,
-    (subject) => Effect.sync(() => questionOf(subject, "Name three colours.", { ...fields, logprobs: true, top_logprobs: checkedTopTokens })[1])
+    (subject) =>
+      Effect.map(
+        vocabularyWords(subject, "chat_logprobs", 3),
+        (words) => questionOf(subject, `Say something about ${words.join(", ")}.`, { ...fields, logprobs: true, top_logprobs: checkedTopTokens })[1]
+      )
   )
 ]

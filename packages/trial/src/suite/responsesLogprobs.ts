@@ -3,6 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, greedily, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 import { thresholds } from "./thresholds.ts"
 
 const path = "/v1/responses"
@@ -46,8 +47,9 @@ export const responsesLogprobs: TrialCheck = {
   limitSeconds: (subject) => 15 + (mayThink(subject) ? thoughtSeconds(2) : 0),
   skipped: (subject) => claims(path)(subject) ?? (offers(subject) ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
+    const words = yield* vocabularyWords(subject, "responses_logprobs", 3)
     const body = {
-      input: "Name three colours.",
+      input: `Say something about ${words.join(", ")}.`,
       max_output_tokens: mayThink(subject) ? roomAfterThought(subject, tokens) : tokens,
       ...greedily,
       store: false,

@@ -2,7 +2,7 @@ import { type ResponseAnswer, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeEvent, decodeResponse, decodeResponseText, post, responseSaid } from "./pathBodies.ts"
-import { byChat, cutTo, eachSaying, limitOf, plausibleCounts, question, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
+import { byChat, cutTo, eachSaying, limitOf, plausibleCounts, questionOf, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
@@ -96,7 +96,7 @@ export const responsesPath: TrialCheck = {
   skipped: claims("/v1/responses"),
   run: Effect.fnUntraced(function* (subject) {
     const body = {
-      input: question,
+      input: questionOf(subject),
       max_output_tokens: roomOf(subject),
       temperature: 0,
       top_k: -1,

@@ -4,7 +4,8 @@ import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { chatObeys, choicesStreamed } from "./chatSampling.ts"
 import { type Pair, penaltiesObeyed, rareOf } from "./penalties.ts"
-import { continuation, type Fields, goOn, type Prompt, promptOf, promptsOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { continuation, type Fields, goOn, type Prompt, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { drawnPrompts } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ text: Schema.String })) })))
@@ -17,11 +18,8 @@ const cuts = [
   ["min_p", 1]
 ] as const
 
-const beginnings = [
-  "The old house had a garden, and in the garden there was",
-  "Every morning the baker opened the door of the shop, and",
-  "The teacher wrote three numbers on the board, and then"
-]
+/** Number of prompts that are tried to find one with a certain beginning of its answer. */
+const tried = 8
 
 interface Sure {
   readonly prompt: Prompt
@@ -33,9 +31,9 @@ interface Sure {
  * Logits of 16 bits are often equal, and then the sort order of the engine decides. Without log-probabilities every
  * step counts as certain.
  */
-const sureBeginning = Effect.fnUntraced(function* (subject: SuiteSubject) {
+const sureBeginning = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<Prompt>) {
   let longest: Sure | null = null
-  for (const prompt of yield* promptsOf(subject, beginnings)) {
+  for (const prompt of prompts) {
     const { tops } = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, logprobs: checkedTopTokens })
     const unsure = (tops ?? []).findIndex((top) => {
       const [best = 0, second = Number.NEGATIVE_INFINITY] = top.toSorted((a, b) => b - a)
@@ -49,8 +47,8 @@ const sureBeginning = Effect.fnUntraced(function* (subject: SuiteSubject) {
 })
 
 /** A setting that cuts off all but the likeliest token leads to the greedy answer, for as long as that is certain. */
-const cutsToGreedy = Effect.fnUntraced(function* (subject: SuiteSubject, offered: ReadonlySet<string>) {
-  const sure = yield* sureBeginning(subject)
+const cutsToGreedy = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<Prompt>, offered: ReadonlySet<string>) {
+  const sure = yield* sureBeginning(subject, prompts)
   if (sure === null || sure.steps === 0) return
   const answer = (fields: object) => goOn(subject, sure.prompt, { max_tokens: sure.steps, ignore_eos: true, ...fields })
   const greedily = yield* answer({})
@@ -76,21 +74,28 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
   return yield* unexpected("the two choices for n 2 are always the same")
 })
 
-/** Seeds give different answers, and the same seed the same answer if the engine promises that. */
-const seedsDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt) {
+/**
+ * Seeds give different answers, and the same seed the same answer if the engine promises that. A model may be certain how
+ * a prompt goes on, so one prompt with different answers suffices. Succeeds with that one.
+ */
+const seedsDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<Prompt>) {
   const { seeds } = extentOf(subject.parameters)
-  const sampled = (seed: number) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, seed })
-  const answers = yield* Effect.forEach(
-    Array.from({ length: seeds }, (_, seed) => seed + 1),
-    sampled
-  )
-  const different = new Set(answers.map(({ content }) => content)).size
-  if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
-  if (!subject.offers.seeds) return `${different} different of ${seeds}`
-  const again = yield* sampled(1)
-  return again.content === answers[0]?.content
-    ? `${different} different of ${seeds}, seeds repeat`
-    : yield* unexpected("the same seed gives a different answer")
+  let most = 0
+  for (const prompt of prompts) {
+    const sampled = (seed: number) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, seed })
+    const answers = yield* Effect.forEach(
+      Array.from({ length: seeds }, (_, seed) => seed + 1),
+      sampled
+    )
+    const different = new Set(answers.map(({ content }) => content)).size
+    most = Math.max(most, different)
+    if (different < thresholds.differentSeeds) continue
+    if (!subject.offers.seeds) return { prompt, figures: `${different} different of ${seeds}` }
+    const again = yield* sampled(1)
+    if (again.content !== answers[0]?.content) return yield* unexpected("the same seed gives a different answer")
+    return { prompt, figures: `${different} different of ${seeds}, seeds repeat` }
+  }
+  return yield* unexpected(`${most} different answers of ${seeds} at temperature 1`)
 })
 
 /**
@@ -116,10 +121,10 @@ export const samplingObeyed: TrialCheck = {
   limitSeconds: secondsOf(60, 1),
   run: Effect.fnUntraced(function* (subject) {
     const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[textPath] ?? [])
-    const prompt = yield* promptOf(subject, beginnings[0] ?? "")
+    const prompts = yield* drawnPrompts(subject, "sampling_obeyed", tried)
+    const { figures, prompt } = yield* seedsDiffer(subject, prompts)
     const greedily = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, return_token_ids: true })
-    const figures = yield* seedsDiffer(subject, prompt)
-    yield* cutsToGreedy(subject, offered)
+    yield* cutsToGreedy(subject, prompts, offered)
     if (offered.has("n")) yield* choicesDiffer(subject, prompt)
     if (subject.chat) yield* chatObeys(subject)
     const [first] = greedily.ids ?? []

@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import type { Answer } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, type Fields, goOn, promptOf, put, putStreamed, roomFor, type SuiteSubject, secondsOf, thinksAnyway, together } from "./SuiteSubject.ts"
+import { continuation, type Fields, goOn, put, putStreamed, roomFor, type SuiteSubject, secondsOf, thinksAnyway, together } from "./SuiteSubject.ts"
+import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
 
 /** Chooses the stop string: a few characters from the middle of the answer. */
 const stopIn = (text: string): string | null => {
@@ -43,7 +44,7 @@ const questionIsCut = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
 
 /** Whether the continuation of a text ends before a stop string. False if there is none to use. */
 const textIsCut = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  const text = yield* promptOf(subject, "The old house had a garden, and in the garden there was")
+  const [text = ""] = yield* drawnPrompts(subject, "stop_strings", 1)
   const brief = { max_tokens: Math.min(32, Math.floor(subject.maxContext / 4)), ignore_eos: true }
   const stop = stopIn((yield* goOn(subject, text, brief)).content)
   if (stop === null) return false
@@ -67,7 +68,7 @@ export const stopStrings: TrialCheck = {
   limitSeconds: secondsOf(15, 6),
   run: Effect.fnUntraced(function* (subject: SuiteSubject) {
     const room = { max_tokens: roomFor(subject, Math.min(48, Math.floor(subject.maxContext / 4))) }
-    const recipe = "Write a short recipe for vegetable soup."
+    const recipe = `Write a short recipe for vegetable soup with ${(yield* vocabularyWords(subject, "stop_strings", 2)).join(" and ")}.`
     const counting = yield* questionIsCut(subject, "Count from 1 to 20.", room)
     const cooking = yield* questionIsCut(subject, recipe, room)
     // A longer answer for models that answer briefly.

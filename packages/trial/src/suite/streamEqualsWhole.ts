@@ -3,8 +3,10 @@ import type { Answer, StreamedAnswer } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { Reading } from "./readAnswer.ts"
-import { continuation, type Fields, goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { continuation, type Fields, goOn, type Prompt, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { seedOf } from "./saltOf.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
 import { extentOf } from "./thresholds.ts"
 
 const streamPrompts = [
@@ -52,8 +54,7 @@ const breaksCharacters = Effect.fnUntraced(function* ({ repository: { tokenizer 
 })
 
 /** Compares a streamed continuation of a text with the whole one. `kind`: the kind of the text. */
-const compareText = Effect.fnUntraced(function* (subject: SuiteSubject, text: string, fields: Fields, kind: string) {
-  const prompt = yield* promptOf(subject, text.slice(0, Math.min(60, Math.floor(subject.maxContext / 8))))
+const compareText = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, fields: Fields, kind: string) {
   // A tokenizer without ids for these characters cannot split them.
   if (prompt.length === 0) return
   const complete = yield* goOn(subject, prompt, fields)
@@ -73,11 +74,15 @@ export const streamEqualsWhole: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = Math.min(32, Math.floor(subject.maxContext / 4))
     const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
-    const repeats = yield* Effect.forEach(prompts, (words, index) => compareMessage(subject, words, { max_tokens }, `prompt ${index + 1}`))
+    const added = yield* vocabularyWords(subject, "stream_equals_whole", prompts.length)
+    const repeats = yield* Effect.forEach(prompts, (words, index) => compareMessage(subject, `${words} ${added[index]}`, { max_tokens }, `prompt ${index + 1}`))
     // Characters of several tokens, which a chat model of one language may never write by itself.
+    const fields = { max_tokens: Math.min(16, max_tokens), return_token_ids: true }
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
-      yield* compareText(subject, text, { max_tokens: Math.min(16, max_tokens), return_token_ids: true }, kind)
+      const from = seedOf(subject.seed, kind) % Math.floor(text.length / 2)
+      yield* compareText(subject, yield* promptOf(subject, text.slice(from, from + Math.min(60, Math.floor(subject.maxContext / 8)))), fields, kind)
     }
+    for (const prompt of yield* drawnPrompts(subject, "stream_equals_whole", 1)) yield* compareText(subject, prompt, fields, "a drawn text")
     const unsteady = repeats.filter((isRepeated) => !isRepeated).length
     return `${prompts.length - unsteady} prompts${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
   })

@@ -6,6 +6,7 @@ import { readAnswer } from "./readAnswer.ts"
 import type { PinnedTemplate } from "./readPinned.ts"
 import { chatPath, type SuiteSubject } from "./SuiteSubject.ts"
 import { type Conversation, conversations } from "./texts/conversations.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 
 const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ tokens: Schema.Array(Schema.Int) })))
 
@@ -26,8 +27,9 @@ interface Variant extends Conversation {
   readonly settings?: Readonly<Record<string, unknown>>
 }
 
-const variantsOf = ({ capabilities }: SuiteSubject): ReadonlyArray<Variant> => [
+const variantsOf = ({ capabilities }: SuiteSubject, words: ReadonlyArray<string>): ReadonlyArray<Variant> => [
   ...conversations,
+  { name: "words", messages: words.map((word, turn) => ({ role: turn % 2 === 0 ? "user" : "assistant", content: word })) },
   ...(capabilities.supports_tool_calls
     ? [
         { name: "tools", messages: [{ role: "user", content: "What is the weather in Paris?" }], tools: [weather] },
@@ -160,7 +162,7 @@ export const templateAgrees: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const { offers, repository } = subject
     const template = offers.ownPrompts?.(repository.config) === true ? null : repository.template
-    const variants = variantsOf(subject)
+    const variants = variantsOf(subject, yield* vocabularyWords(subject, "template_agrees", 5))
     const rendered = template === null ? null : yield* renderVariants(subject, template, variants)
     const compared = yield* Effect.forEach(
       variants.flatMap((variant, index) => {

@@ -2,7 +2,10 @@ import { Effect, Option, Schema } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { PinnedTokenizer } from "./readPinned.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
+import { seedOf } from "./saltOf.ts"
+import { drawnTexts } from "./texts/drawnTexts.ts"
 import { tokenizerStrings } from "./texts/tokenizerStrings.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 
 const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ tokens: Schema.Array(Schema.Int) })))
 const decodeText = Schema.decodeUnknownOption(
@@ -41,10 +44,12 @@ const decodesAlike = Effect.fnUntraced(function* (subject: SuiteSubject, { decod
 })
 
 /** The texts that fit the context and for which the pinned tokenizer has ids. */
-const encodedTexts = Effect.fnUntraced(function* (tokenizer: PinnedTokenizer, maxContext: number) {
-  const encoded = yield* tokenizer.encode(tokenizerStrings, false)
+const encodedTexts = Effect.fnUntraced(function* (subject: SuiteSubject, tokenizer: PinnedTokenizer) {
+  const { maxContext, seed } = subject
+  const strings = [...tokenizerStrings, (yield* vocabularyWords(subject, "tokenizer_agrees", 24)).join(" "), ...drawnTexts(seedOf(seed, "tokenizer_agrees"), 1)]
+  const encoded = yield* tokenizer.encode(strings, false)
   const decoded = yield* tokenizer.decode(encoded)
-  const texts = tokenizerStrings.map((text, at): Encoded => ({ number: at + 1, text, ids: encoded[at] ?? [], decoded: decoded[at] }))
+  const texts = strings.map((text, at): Encoded => ({ number: at + 1, text, ids: encoded[at] ?? [], decoded: decoded[at] }))
   return texts.filter(({ ids }) => ids.length > 0 && ids.length <= maxContext)
 })
 
@@ -58,7 +63,7 @@ export const tokenizerAgrees: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const { tokenizer } = subject.repository
     if (tokenizer === null) return ""
-    const texts = yield* encodedTexts(tokenizer, subject.maxContext)
+    const texts = yield* encodedTexts(subject, tokenizer)
     const compared = yield* Effect.forEach(texts, (each) =>
       Effect.map(Effect.all([encodesAlike(subject, each), decodesAlike(subject, each)]), ([hasIds, hasText]) => ({ number: each.number, hasIds, hasText }))
     )

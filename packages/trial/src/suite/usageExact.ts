@@ -1,7 +1,9 @@
 import type { CompletionCounts } from "@seatrial/domain"
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { repeatCode } from "./codes.ts"
 import { goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { vocabularyWords } from "./texts/vocabularyWords.ts"
 
 const sums = ({ completion_tokens, prompt_tokens, total_tokens }: CompletionCounts) => total_tokens === prompt_tokens + completion_tokens
 
@@ -25,10 +27,8 @@ class PromptUsage {
   }
 }
 
-const words = "Count upwards in words."
-
 /** Answers of exactly these lengths, whole and streamed. */
-const exactLengths = Effect.fnUntraced(function* (subject: SuiteSubject, lengths: ReadonlyArray<number>) {
+const exactLengths = Effect.fnUntraced(function* (subject: SuiteSubject, words: string, lengths: ReadonlyArray<number>) {
   const counts = new PromptUsage()
   for (const max_tokens of lengths) {
     const answer = yield* put(subject, words, { max_tokens, ignore_eos: true, return_token_ids: true })
@@ -43,7 +43,7 @@ const exactLengths = Effect.fnUntraced(function* (subject: SuiteSubject, lengths
 /** If an answer ends early by itself, its last token counts too, and with `ignore_eos` it continues. */
 const naturalEnd = Effect.fnUntraced(function* (subject: SuiteSubject, max_tokens: number) {
   const counts = new PromptUsage()
-  const brief = "Answer with one word."
+  const brief = repeatCode(subject.seed, "usage_exact")
   const natural = yield* put(subject, brief, { max_tokens, return_token_ids: true })
   yield* counts.judge(natural.usage, natural.ids?.length ?? null)
   const streamed = yield* putStreamed(subject, brief, { max_tokens })
@@ -53,7 +53,7 @@ const naturalEnd = Effect.fnUntraced(function* (subject: SuiteSubject, max_token
 })
 
 /** A prompt of token ids has as many tokens as ids. */
-const promptOfIds = Effect.fnUntraced(function* (subject: SuiteSubject) {
+const promptOfIds = Effect.fnUntraced(function* (subject: SuiteSubject, words: string) {
   const ids = yield* promptOf(subject, words)
   if (typeof ids === "string") return
   const { usage } = yield* goOn(subject, ids, { max_tokens: 1, ignore_eos: true })
@@ -69,9 +69,10 @@ export const usageExact: TrialCheck = {
   limitSeconds: seconds(15),
   run: Effect.fnUntraced(function* (subject) {
     const lengths = [1, 2, 7, 33].filter((count) => count * 4 <= subject.maxContext)
-    yield* exactLengths(subject, lengths)
+    const words = `Count upwards in words, beginning with ${(yield* vocabularyWords(subject, "usage_exact", 3)).join(" ")}.`
+    yield* exactLengths(subject, words, lengths)
     yield* naturalEnd(subject, lengths.at(-1) ?? 1)
-    yield* promptOfIds(subject)
+    yield* promptOfIds(subject, words)
     return `${lengths.length * 2 + 3} answers`
   })
 }

@@ -110,7 +110,8 @@ export const formed = (body: Asked, fault: Fault | undefined): string | null => 
     return fault === "schema is ignored when streamed" && body.stream === true ? "Waves come and go." : (instances[format.json_schema.name] ?? "{}")
   }
   const code = /^Repeat this code: (\S+)$/.exec(text)?.[1]
-  if (code !== undefined) return code
+  // Past its end the answer goes on with other words.
+  if (code !== undefined && body.ignore_eos !== true) return code
   const key = /The secret key is (\d+)\./.exec(text)?.[1]
   if (key !== undefined) return fault === "key is not found" ? "none" : key
   if (body.messages?.at(-1)?.role === "tool") return fault === "results are ignored" ? "It is unknown." : `It is ${body.messages.at(-1)?.content}.`

@@ -25,7 +25,7 @@ const tokenizer = {
   added: [],
   special: [],
   encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(() => [1, 2, 3])),
-  decode: () => Effect.die("nothing is decoded"),
+  decode: (ids: ReadonlyArray<ReadonlyArray<number>>) => Effect.succeed(ids.map(() => "")),
   find: () => Effect.die("nothing is looked for")
 }
 

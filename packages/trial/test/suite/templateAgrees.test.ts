@@ -17,7 +17,7 @@ const tokenizer = {
   added: [],
   special: [],
   encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(idsOf)),
-  decode: () => Effect.die("nothing is decoded"),
+  decode: (ids: ReadonlyArray<ReadonlyArray<number>>) => Effect.succeed(ids.map(() => "")),
   find: () => Effect.die("nothing is looked for")
 }
 

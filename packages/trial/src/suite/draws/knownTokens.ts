@@ -5,6 +5,7 @@ import { textPath } from "../../Subject.ts"
 import type { PinnedTokenizer } from "../readPinned.ts"
 import { chatPath, continuation, type Fields, goOn, put, questionOf, type SuiteSubject, scoreOf } from "../SuiteSubject.ts"
 import { drawnTexts } from "../texts/drawnTexts.ts"
+import { vocabularyWords } from "../texts/vocabularyWords.ts"
 import { extentOf } from "../thresholds.ts"
 import { fewestTokens, mostTokens } from "./designs.ts"
 
@@ -121,7 +122,8 @@ export const knownDraws = Effect.fnUntraced(function* (subject: SuiteSubject): E
   const most = Math.min(extentOf(parameters).drawnAfter, Math.floor(maxContext / 4))
   const drawn = drawnTexts(seed, 1)
   const [whole = []] = yield* tokenizer.encode(drawn, true)
-  const [plain = []] = yield* tokenizer.encode(drawn, false)
+  const words = yield* vocabularyWords(subject, "sampling_distribution", vocabularyTokens)
+  const [plain = []] = yield* tokenizer.encode([`${words.join(" ")}. ${drawn[0]}`], false)
   const isBiased = (path: string) => capabilities.supported_parameters_by_endpoint[path]?.includes("logit_bias") === true
   // Tokens from anywhere in the vocabulary, so that no engine can know the prompt from a corpus.
   const [first = 0, ...rest] = whole

@@ -4,6 +4,9 @@ import { likelihoodTexts } from "./likelihoodTexts.ts"
 const prose = likelihoodTexts.slice(0, 3).map(({ text }) => text)
 const sentences = prose.flatMap((text) => text.split(/(?<=\.) /u))
 
+/** The different words of the suite's prose. */
+export const proseWords = [...new Set(prose.join(" ").match(/\b[a-z]{3,}\b/g))]
+
 /** Characters that are more than the tokens of a scored text in any tokenizer for words. */
 const characters = 1_600
 

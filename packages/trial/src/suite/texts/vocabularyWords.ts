@@ -1,0 +1,42 @@
+import { Effect } from "effect"
+import { drawer } from "../../promptTokens.ts"
+import { type Prompt, promptsOf, type SuiteSubject } from "../SuiteSubject.ts"
+import { seedOf } from "../saltOf.ts"
+import { drawnBeginnings, proseWords } from "./drawnTexts.ts"
+
+/** Tokens that are read to find words: enough if one token in ten is a word. */
+const readTokens = 1_024
+
+/**
+ * Small letters only. Special tokens and end tokens have other characters, and so have most tokens that never occur in
+ * texts.
+ */
+const isWord = (text: string): boolean => /^\p{Ll}{3,12}$/u.test(text)
+
+/** The texts of tokens from anywhere in the vocabulary that are words; those of the suite's prose if it has too few. */
+const wordsIn = Effect.fnUntraced(function* ({ repository: { tokenizer } }: SuiteSubject, draw: (bound: number) => number) {
+  if (tokenizer === null) return proseWords
+  const drawn = Array.from({ length: readTokens }, () => [draw(tokenizer.vocabulary)])
+  const words = [...new Set((yield* tokenizer.decode(drawn)).map((text) => text.trim()))].filter(isWord)
+  return words.length < 24 ? proseWords : words
+})
+
+/** Words that only this trial sends in this order, from the vocabulary of the model. `use`: what they are for. */
+export const vocabularyWords = Effect.fnUntraced(function* (subject: SuiteSubject, use: string, count: number) {
+  const draw = drawer(seedOf(subject.seed, use))
+  const words = yield* wordsIn(subject, draw)
+  return Array.from({ length: count }, () => words[draw(words.length)] ?? "")
+})
+
+/** Words at the beginning of a drawn prompt. */
+const before = 6
+
+/** Prompts that a model continues: words from its vocabulary, and after them a piece of the suite's prose. */
+export const drawnPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, use: string, count: number): Effect.fn.Return<ReadonlyArray<Prompt>> {
+  const words = yield* vocabularyWords(subject, use, count * before)
+  const texts = drawnBeginnings(seedOf(subject.seed, use), count)
+  return yield* promptsOf(
+    subject,
+    texts.map((text, at) => `${words.slice(at * before, (at + 1) * before).join(" ")}. ${text}`)
+  )
+})
