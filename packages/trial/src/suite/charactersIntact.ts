@@ -19,7 +19,7 @@ const beginningsOf = (text: string): string =>
     .join(" ")
 
 /**
- * Whether a text is the expected one; null if it is about something else, so that nothing is known about its characters.
+ * Whether a text is as expected. Null if it is about something else: then nothing is known about its characters.
  */
 export const isIntact = (text: string | null, expected: string): boolean | null => {
   if (text === null) return null

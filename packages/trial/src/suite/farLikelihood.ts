@@ -35,7 +35,7 @@ const encodeTexts = Effect.fnUntraced(function* ({ repository: { tokenizer } }: 
   return { start, sentences: sentences.filter((ids) => ids.length > 0), texts: texts.filter((ids) => ids.length >= thresholds.farWindow) }
 })
 
-/** The beginnings of some texts, spread over the context. The last one ends where the prompt ends. */
+/** The beginnings of some texts, spread over the context. The last text ends where the prompt ends. */
 const placeTexts = (subject: SuiteSubject, start: Ids, texts: ReadonlyArray<Ids>): ReadonlyArray<PlacedText> => {
   const { farTexts, likelihoodTokens } = extentOf(subject.parameters)
   const room = filledLength(subject) - start.length

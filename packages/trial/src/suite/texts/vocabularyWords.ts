@@ -13,7 +13,7 @@ const readTokens = 1_024
  */
 const isWord = (text: string): boolean => /^\p{Ll}{3,12}$/u.test(text)
 
-/** The texts of tokens from anywhere in the vocabulary that are words; those of the suite's prose if it has too few. */
+/** Words among tokens from anywhere in the vocabulary. If there are too few, words of the suite's prose. */
 const wordsIn = Effect.fnUntraced(function* ({ repository: { tokenizer } }: SuiteSubject, draw: (bound: number) => number) {
   if (tokenizer === null) return proseWords
   const drawn = Array.from({ length: readTokens }, () => [draw(tokenizer.vocabulary)])
