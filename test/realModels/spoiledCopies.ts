@@ -11,7 +11,8 @@ const decodeObject = Schema.decodeUnknownSync(AnyObject)
 const Entry = Schema.Struct({ data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
 const decodeEntry = Schema.decodeUnknownSync(Entry)
 
-const weights = "model.safetensors"
+/** The file with the weights. */
+export const weights = "model.safetensors"
 const textOf = (files: Files, name: string) => Buffer.from(files.get(name) ?? new Uint8Array()).toString("utf8")
 
 /** Changes values of 32-bit tensors in a copy of the weights. */
@@ -83,10 +84,10 @@ const noise = () => {
 export interface SpoiledCopy {
   /** What is wrong with it. */
   readonly fault: string
-  /** The row that finds it. */
-  readonly row: "text_likelihood" | "tokenizer_agrees" | "template_agrees"
-  /** Whether that row finds it without an earlier trial of the sound model. */
-  readonly first: boolean
+  /** The row that finds it, at a first trial. */
+  readonly row: "reference_agrees" | "tokenizer_agrees" | "template_agrees"
+  /** The only file that differs. */
+  readonly spoils: string
   readonly files: Spoil
 }
 
@@ -94,8 +95,8 @@ export interface SpoiledCopy {
 export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   {
     fault: "rows of Q and K in the order of a GGUF file",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => {
       for (const index of layers) {
         permute(tensor(layer(index, "self_attn.q_proj")), heads)
@@ -105,16 +106,16 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   },
   {
     fault: "layers 10 and 20 swapped",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => {
       for (const part of [...matrices, "input_layernorm", "post_attention_layernorm"]) swap(tensor(layer(10, part)), tensor(layer(20, part)))
     })
   },
   {
     fault: "two heads of Q swapped in layer 12",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => {
       const query = tensor(layer(12, "self_attn.q_proj"))
       const size = headDim * hidden
@@ -123,14 +124,14 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   },
   {
     fault: "K and V of layer 8 swapped",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => swap(tensor(layer(8, "self_attn.k_proj")), tensor(layer(8, "self_attn.v_proj"))))
   },
   {
     fault: "the output of the last MLP halved",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => {
       const down = tensor(layer(29, "mlp.down_proj"))
       for (const [at, value] of down.entries()) down[at] = value / 2
@@ -138,8 +139,8 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   },
   {
     fault: "the last fifth of one matrix is zero",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => {
       const output = tensor(layer(15, "self_attn.o_proj"))
       output.fill(0, Math.floor(output.length * 0.8))
@@ -147,15 +148,15 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   },
   {
     fault: "the last norm's weights are all 1",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => tensor("model.norm").fill(1))
   },
-  { fault: "matrices rounded to 4 bits once more", row: "text_likelihood", first: false, files: eachMatrix((values) => round(values, 7)) },
+  { fault: "matrices rounded to 4 bits once more", row: "reference_agrees", spoils: weights, files: eachMatrix((values) => round(values, 7)) },
   {
     fault: "noise of 10% on all matrices",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: weights,
     files: withTensors((tensor) => {
       const next = noise()
       for (const index of layers)
@@ -167,15 +168,20 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   },
   {
     fault: "base of positions 10,000 instead of 100,000",
-    row: "text_likelihood",
-    first: false,
+    row: "reference_agrees",
+    spoils: "config.json",
     files: withJson("config.json", (fields) => ({ ...fields, rope_theta: 10_000 }))
   },
-  { fault: "epsilon of norms 0.01", row: "text_likelihood", first: false, files: withJson("config.json", (fields) => ({ ...fields, rms_norm_eps: 1e-2 })) },
+  {
+    fault: "epsilon of norms 0.01",
+    row: "reference_agrees",
+    spoils: "config.json",
+    files: withJson("config.json", (fields) => ({ ...fields, rms_norm_eps: 1e-2 }))
+  },
   {
     fault: "two tokens have each other's IDs",
     row: "tokenizer_agrees",
-    first: true,
+    spoils: "tokenizer.json",
     files: withTokenizer(({ vocab }) => ({
       vocab: Object.fromEntries(Object.entries(decodeObject(vocab)).map(([piece, id]) => [piece, id === 260 ? 288 : id === 288 ? 260 : id]))
     }))
@@ -183,13 +189,13 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   {
     fault: "half of the merges are missing",
     row: "tokenizer_agrees",
-    first: true,
+    spoils: "tokenizer.json",
     files: withTokenizer(({ merges }) => ({ merges: Array.isArray(merges) ? merges.slice(0, merges.length / 2) : merges }))
   },
   {
     fault: "digits are no tokens of their own",
     row: "tokenizer_agrees",
-    first: true,
+    spoils: "tokenizer.json",
     files: withJson("tokenizer.json", (fields) => ({
       ...fields,
       pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true }
@@ -198,7 +204,7 @@ export const spoiledCopies: ReadonlyArray<SpoiledCopy> = [
   {
     fault: "a template without the system turn",
     row: "template_agrees",
-    first: true,
+    spoils: "tokenizer_config.json",
     files: withJson("tokenizer_config.json", (fields) => ({ ...fields, chat_template: String(fields.chat_template).replace("loop.first and", "false and") }))
   }
 ]

@@ -29,7 +29,14 @@ export const deployed = (name: TrainedName) => deployedOf(factsOf(name, trainedF
 
 /** Additional arguments for a CPU: no compilation, and a cache for three requests of the maximum length. */
 const ofProcessors = ["--enforce-eager", "--block-size=32", "--num-gpu-blocks-override=96"]
-const ofProcessorsToo = { VLLM_CPU_KVCACHE_SPACE: "1", VLLM_CPU_OMP_THREADS_BIND: "nobind", VLLM_NO_USAGE_STATS: "1", HF_HUB_OFFLINE: "1" }
+// With a thread for each processor, a step waits until the slowest thread had its turn: on a busy machine that took five times as long.
+const ofProcessorsToo = {
+  OMP_NUM_THREADS: "1",
+  VLLM_CPU_KVCACHE_SPACE: "1",
+  VLLM_CPU_OMP_THREADS_BIND: "nobind",
+  VLLM_NO_USAGE_STATS: "1",
+  HF_HUB_OFFLINE: "1"
+}
 
 interface Starting {
   /** The files to serve. */
@@ -37,12 +44,14 @@ interface Starting {
   /** An adapter that it also serves, as `adapter`. */
   readonly adapter?: TrainedName
   readonly servedName?: string
+  /** Whether it can load other weights later, see `loadWeights`. */
+  readonly reloads?: boolean
 }
 
 /** Runs vLLM with the arguments of the adapter until the scope closes. */
 export const serveVllm = Effect.fnUntraced(function* (
   { engine, facts, settings }: ReturnType<typeof deployedOf>,
-  { adapter, files, servedName = "m" }: Starting
+  { adapter, files, reloads = false, servedName = "m" }: Starting
 ) {
   const program = installVllm()
   const folder = yield* Effect.acquireRelease(
@@ -72,7 +81,7 @@ export const serveVllm = Effect.fnUntraced(function* (
   const child = yield* Effect.acquireRelease(
     Effect.sync((): ChildProcessByStdio<null, Readable, Readable> => {
       const { HOME = "/tmp", PATH = "" } = process.env
-      const env = { HOME, PATH, ...started.env, ...ofProcessorsToo }
+      const env = { HOME, PATH, ...started.env, ...ofProcessorsToo, ...(reloads ? { VLLM_SERVER_DEV_MODE: "1" } : {}) }
       return spawn(program, [...words, ...ofAdapter, ...ofProcessors], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
     }),
     // Its workers are processes of the same group.
@@ -89,6 +98,17 @@ export const serveVllm = Effect.fnUntraced(function* (
   const served: Served = { url, version, files }
   return { ...served, log: () => output }
 })
+
+/** Loads the weights of a folder into a running vLLM that `reloads`. A start takes minutes on a busy machine, this a second. */
+export const loadWeights = ({ url }: Served, folder: string) =>
+  Effect.promise(async () => {
+    const post = async (path: string, body: object) => {
+      const answer = await fetch(`${url}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+      if (!answer.ok) throw new Error(`POST ${path} answered ${answer.status}: ${await answer.text()}`)
+    }
+    await post("/collective_rpc", { method: "reload_weights", kwargs: { weights_path: folder } })
+    await post("/reset_prefix_cache", {})
+  })
 
 /** The same with a sample model, by default with its own files. */
 export const startVllm = (name: TrainedName, starting: Partial<Starting> = {}) => serveVllm(deployed(name), { files: trainedFiles(name), ...starting })
