@@ -1,7 +1,7 @@
 import { dataOfLine, monotonicMillis, reasoningOf } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
 import { HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
-import { type AnswerTooLong, answerPieces, answerText, mostMetricsBytes } from "./answerText.ts"
+import { type AnswerTooLong, answerLines, answerText, mostMetricsBytes } from "./answerText.ts"
 import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
 import { StreamCollector } from "./StreamCollector.ts"
 import { type EngineAddress, type SilenceWatch, watchSilence } from "./watchSilence.ts"
@@ -27,7 +27,7 @@ type ResponseStream = Stream.Stream<string, EngineUnreachable>
 
 const unreachable = (error: HttpClientError.HttpClientError | AnswerTooLong) =>
   new EngineUnreachable({
-    message: error._tag === "AnswerTooLong" ? `The engine's answer has more than ${error.mostBytes} bytes.` : "The engine could not be reached."
+    message: error._tag === "AnswerTooLong" ? `The engine's answer has more than ${error.most} ${error.of}.` : "The engine could not be reached."
   })
 const refused = (status: number) => new Unexpected({ detail: `HTTP ${status} for a good request`, status })
 
@@ -87,7 +87,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (address: EngineAddr
   const open: OpenStream = Effect.fnUntraced(function* (path, body) {
     const response = yield* Effect.mapError(http.execute(posted(path, JSON.stringify(body))), unreachable)
     if (response.status !== 200) return yield* refused(response.status)
-    return answerPieces(response, address.mostBytes).pipe(Stream.splitLines, Stream.mapError(unreachable))
+    return Stream.mapError(answerLines(response, address.mostBytes), unreachable)
   })
   return {
     lastSignAt,

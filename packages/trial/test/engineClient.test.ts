@@ -126,6 +126,16 @@ describe("an engine's client", () => {
     })
   )
 
+  it.effect("does not decode an answer of many small values, which would fill its memory", () =>
+    Effect.gen(function* () {
+      const body = Buffer.from(`[${"[],".repeat(400_000)}0]`)
+      const http = HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(body))))
+      const client = yield* Effect.provideService(makeEngineClient(address), HttpClient.HttpClient, http)
+      const failed = yield* Effect.flip(client.ask("/", {}))
+      assert.strictEqual(failed._tag === "EngineUnreachable" ? failed.message : failed._tag, "The engine's answer has more than 786432 values.")
+    })
+  )
+
   it.effect("does not read an answer without end, and closes its connection", () =>
     Effect.gen(function* () {
       let sent = 0
