@@ -18,6 +18,7 @@ import { reconcile } from "./reconcile.ts"
 import { readBuild } from "./record/readBuild.ts"
 import { classVerdict, openClasses } from "./resources/classVerdict.ts"
 import { makeSentinelKeeper } from "./sentinel/SentinelKeeper.ts"
+import { startCounters } from "./startCounters.ts"
 import { enqueueLive, followCluster } from "./triggers.ts"
 import type { StartWork } from "./work/startWork.ts"
 
@@ -59,6 +60,7 @@ const makeAppliedQueue = (context: AppliedContext) =>
  * Fails if a watch is denied or a kind does not exist.
  */
 export const control = Effect.fnUntraced(function* (settings: OperatorSettings, start: StartWork) {
+  yield* startCounters
   const runs = yield* Runs
   const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()], settings.countAllPods)
   const holds = yield* keepHolds(cluster)

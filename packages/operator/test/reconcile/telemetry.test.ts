@@ -1,6 +1,6 @@
 import { createServer } from "node:http"
 import { assert, it } from "@effect/vitest"
-import { layerTracing, type MetricFamily } from "@seatrial/domain"
+import { FailureCode, layerTracing, type MetricFamily } from "@seatrial/domain"
 import { kubeMetrics } from "@seatrial/kube"
 import { ConfigProvider, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -87,6 +87,10 @@ it.live("the operator exposes exactly the documented metrics", () =>
       }
     }
     assert.match(shown, /^seatrial_operator_models_unavailable 0$/m)
+    // Prometheus sees a first alarm as a rise only if the counter was there before.
+    assert.match(shown, /^seatrial_operator_sentinel_alarms_total 0$/m)
+    assert.match(shown, /^seatrial_operator_lost_wakeups_total\{phase="queued"\} 0$/m)
+    for (const code of FailureCode.literals) assert.match(shown, new RegExp(`^seatrial_operator_failures_total\\{code="${code}"\\} \\d`, "m"))
     assert.match(shown, /^seatrial_operator_deployments\{phase="activated"\} 1$/m)
     assert.match(shown, /^seatrial_operator_background_seconds_count\{kind="checking",outcome="done"\} [1-9]/m)
     assert.match(shown, /^seatrial_benchmark_output_tokens_per_second\{[^}]*concurrency="1"[^}]*\} 100$/m)
