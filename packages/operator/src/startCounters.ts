@@ -4,7 +4,7 @@ import { operatorMetrics } from "./metrics.ts"
 
 /**
  * Sets to 0 each counter that an alert of the chart watches for a rise. Prometheus sees no rise in a series that begins
- * with 1, so the first alarm of an operator would alert nobody.
+ * with 1, so an operator's first alarm would stay unnoticed.
  */
 export const startCounters = Effect.gen(function* () {
   const { failures, lostWakeUps, sentinelAlarms } = operatorMetrics

@@ -6,7 +6,7 @@ import type { Runs } from "../Runs.ts"
 import { engineOf } from "../requests/engineKey.ts"
 import { textArray } from "../textArray.ts"
 
-/** The engines of the revision that lost their requests now: their alarms, also one that was recorded a moment ago. */
+/** Ends the alarms of engines that get no requests any more, also an alarm that was recorded a moment ago. */
 const withdrawStatement = (sql: PgClient.PgClient, { gone, org_id, revision_id }: Published, at: Date) => sql`
   UPDATE suspicions SET withdrawn_at = ${at}
   WHERE org_id = ${org_id} AND revision_id = ${revision_id} AND pod = ANY(${textArray(gone)}) AND withdrawn_at IS NULL`
