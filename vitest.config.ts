@@ -8,7 +8,7 @@ const postgres = "test/postgres.ts"
 const minutes = (count: number) => ({ testTimeout: count * 60_000, hookTimeout: Math.min(count, 10) * 60_000 })
 
 /** Suites that `npm test` leaves out. Each has a command of its own in package.json. */
-const longSuites = ["attacks", "cluster", "contract", "engines", "faults", "gateway", "image", "mutants", "node", "realModels"]
+const longSuites = ["attacks", "cluster", "contract", "engines", "faults", "gateway", "gitops", "image", "mutants", "node", "realModels"]
 
 export default defineConfig({
   test: {
@@ -68,6 +68,10 @@ export default defineConfig({
       { test: { name: "image", env, globalSetup: postgres, include: ["test/image/**/*.test.ts"], ...minutes(20) } },
       // The chart on real nodes, which tools/build.sh builds with Go. A machine has one network for them.
       { test: { name: "node", env, include: ["test/node/**/*.test.ts"], fileParallelism: false, ...minutes(20) } },
+      // Argo CD installs the chart on a real control plane. tools/build.sh builds it with Go.
+      {
+        test: { name: "gitops", env, globalSetup: ["test/cluster/runFolder.ts", postgres], include: ["test/gitops/**/*.test.ts"], ...minutes(30) }
+      },
       // The engine adapters compared with the engines' own packages, which are large.
       { test: { name: "engines", include: ["test/engines/**/*.test.ts"], exclude: ["test/engines/vllm/**"], ...minutes(10) } },
       // The trial and the gateway with vLLM's build for processors, which takes 6 GB to install.

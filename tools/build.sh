@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Usage: tools/build.sh [node]
+# Usage: tools/build.sh [node | gitops]
 # Builds a real Kubernetes control plane from pinned Go modules, without containers: etcd, kube-apiserver, kube-scheduler,
 # kube-controller-manager, kubectl, kwok and helm, into tools/bin. With `node` also what real nodes need: kubelet,
 # kube-proxy, containerd with its shim and ctr, CoreDNS, the pause program, and a device plugin that offers GPUs that do not
-# exist. Needs Go 1.26 or newer. Takes minutes with an empty Go cache, and does nothing if tools/bin is current.
+# exist. With `gitops` also Argo CD. Needs Go 1.26 or newer. Takes minutes with an empty Go cache, and does nothing if tools/bin is current.
 # KUBERNETES_MINOR=1.36 selects another minor version of tools/kubernetes.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,7 +11,7 @@ command -v go > /dev/null || { echo "tools/build.sh needs Go 1.26 or newer (http
 minor=${KUBERNETES_MINOR:-1.37}
 kubernetes=kubernetes/$minor
 [ -f "$kubernetes/go.mod" ] || { echo "tools/build.sh has no Kubernetes $minor, only: $(ls kubernetes | paste -s -d ' ')." >&2; exit 1; }
-case "${1:-}" in '' | node) ;; *) echo "tools/build.sh: unknown argument '$1'. Usage: tools/build.sh [node]" >&2; exit 1 ;; esac
+case "${1:-}" in '' | node | gitops) ;; *) echo "tools/build.sh: unknown argument '$1'. Usage: tools/build.sh [node | gitops]" >&2; exit 1 ;; esac
 mkdir -p bin
 # Without C: the programs are the same on each machine, and CoreDNS and the pause program run in images without a libc.
 export CGO_ENABLED=0 GOWORK=off
@@ -57,5 +57,21 @@ build_node() {
   compile pause .
 }
 
+# manifests MODULE PACKAGE FOLDER NAME: the objects that a module brings, as tools/bin/NAME.
+manifests() {
+  local from
+  from=$(cd "$1" && go list -mod=readonly -m -f '{{.Dir}}' "$2")/$3
+  rm -rf "bin/$4"
+  cp -r "$from" "bin/$4"
+  chmod -R u+w "bin/$4"
+}
+
+build_argocd() {
+  compile argocd ./argocdCache tool
+  mv bin/cmd bin/argocd
+  manifests argocd github.com/argoproj/argo-cd/v3 manifests argocd-manifests
+}
+
 group plane "$kubernetes" kwok helm
 [ "${1:-}" != node ] || group node "$kubernetes" containerd coredns simulatedGpus pause
+[ "${1:-}" != gitops ] || group argocd argocd

@@ -2,26 +2,15 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { parse } from "yaml"
+import { AnyObject, pageBlocks } from "./pageBlocks.ts"
 import { render } from "./renderChart.ts"
 
-const Page = Schema.Record(Schema.String, Schema.Unknown)
-const decodeBlock = Schema.decodeUnknownSync(Page)
-
-/** The YAML blocks of a page, those in lists too. */
-const blocksOf = async (page: string) => {
-  const text = await readFile(join(import.meta.dirname, "../../docs/how-to", page), "utf8")
-  return [...text.matchAll(/^( *)```yaml\n([\s\S]*?)^ *```$/gmu)].map(([, indent = "", block = ""]) =>
-    decodeBlock(parse(block.replaceAll(new RegExp(`^${indent}`, "gmu"), "")))
-  )
-}
-
-const Application = Schema.Struct({ spec: Schema.Struct({ source: Schema.Struct({ helm: Schema.Struct({ valuesObject: Page }) }) }) })
-const Release = Schema.Struct({ spec: Schema.Struct({ values: Page }) })
+const Application = Schema.Struct({ spec: Schema.Struct({ source: Schema.Struct({ helm: Schema.Struct({ valuesObject: AnyObject }) }) }) })
+const Release = Schema.Struct({ spec: Schema.Struct({ values: AnyObject }) })
 
 describe("the chart takes the values of the page", () => {
   it("on installations without internet access, and downloads get the hub, its redirects and its certificate", async () => {
-    const blocks = await blocksOf("install-without-internet.md")
+    const blocks = await pageBlocks("install-without-internet.md")
     assert.lengthOf(blocks, 4)
     const rendered = blocks.map((values) => render(values))
     const env = (at: number, program: string) =>
@@ -39,7 +28,7 @@ describe("the chart takes the values of the page", () => {
   })
 
   it("on Argo CD, and renders the same each time", async () => {
-    const [application] = await blocksOf("argo-cd.md")
+    const [application] = await pageBlocks("argo-cd.md")
     const { valuesObject } = Schema.decodeUnknownSync(Application)(application).spec.source.helm
     const { kinds } = render(valuesObject)
     assert.isFalse(kinds.some((object) => object.startsWith("Secret/")))
@@ -58,7 +47,7 @@ describe("the chart takes the values of the page", () => {
   })
 
   it("on Flux", async () => {
-    const [release] = await blocksOf("flux.md")
+    const [release] = await pageBlocks("flux.md")
     assert.include(render(Schema.decodeUnknownSync(Release)(release).spec.values).kinds, "Deployment/seatrial-gateway")
   })
 })
