@@ -1,4 +1,4 @@
-import { AuditEventList, DeploymentList, OrgModelList, RequestList, V1DeploymentList } from "@seatrial/api"
+import { AuditEventList, DeploymentList, OrgModelList, RequestList, SuspicionList, V1DeploymentList } from "@seatrial/api"
 import { encodeIdBody, type OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { Filter, ListUnderTest, Row } from "./ListUnderTest.ts"
@@ -159,5 +159,42 @@ const auditEvents: ListUnderTest = {
   }
 }
 
-/** Every list of the contract. */
-export const lists = [requests, deployments, orgModels, auditEvents] as const
+/** The run whose engine the suspicions are about. */
+const ownRun = (orgId: OrgId) => `dep_${orgId.slice(4, -1)}8`
+
+const suspicions: ListUnderTest = {
+  paths: ["/v1/org/suspicions"],
+  page: () => SuspicionList,
+  table: "suspicions",
+  idPrefix: "sus",
+  filters: [],
+  prepare: Effect.fnUntraced(function* (sql, orgId) {
+    const at = new Date(0)
+    const times = { created_at: at, updated_at: at }
+    const model_id = ownModel(orgId, 8)
+    yield* sql`INSERT INTO models ${sql.insert({ id: model_id, org_id: orgId, slug: "m-8", display_name: "M", hf_repo: "a/b", ...times })}`
+    const run = { id: ownRun(orgId), org_id: orgId, model_id, phase: "activated", phase_since: at, serving: sql.json({}), serve: true, ended_at: at }
+    yield* sql`INSERT INTO deployments ${sql.insert({ ...run, ...times })}`
+    return []
+  }),
+  record: (_, orgId, draw, id, at) => ({
+    columns: {
+      deployment_id: ownRun(orgId),
+      model_id: ownModel(orgId, 8),
+      revision_id: fixedId("rev", 1),
+      pod: `pod-${draw.below(2)}`,
+      pod_uid: draw.chance(0.5) ? id : crypto.randomUUID(),
+      restarts: draw.below(3),
+      node: draw.of(["node-1", null]),
+      since: new Date(at - draw.below(1_000)),
+      probes: 21,
+      evidence: 7e12,
+      engines: 2,
+      withdrawn_at: draw.of([new Date(at), null])
+    },
+    fields: {}
+  })
+}
+
+/** Every list of the contract, and the list of suspicions. */
+export const lists = [requests, deployments, orgModels, auditEvents, suspicions] as const

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
+import { RequestList, SuspicionList } from "@seatrial/api"
 import { Event, type Pod } from "@seatrial/kube"
 import { HostClassResource } from "@seatrial/operator"
 import { Effect, Redacted, Schema } from "effect"
@@ -73,6 +74,22 @@ it.live(
           `${fault}: alarm after ${suspicion.probes} probes and ${Math.round((suspicion.at.getTime() - began) / 1_000)} s, evidence ${suspicion.evidence.toExponential(1)}`
         )
         assert.isAtMost(suspicion.since.getTime(), began + 1_000)
+        // The API lists what this engine answered since, and nothing that the other one answered in that time.
+        const { data } = bodyOf(SuspicionList, yield* caller.call("GET", "/v1/org/suspicions?limit=1"))
+        assert.strictEqual(data[0]?.engine, engine.metadata.name)
+        const recorded = yield* sql<{ readonly id: string; readonly own: boolean }>`
+          SELECT id, engine::text = ${uid} AS own FROM requests WHERE state = 'completed' AND created_at >= ${suspicion.since} AND engine IS NOT NULL`
+        const answered = bodyOf(RequestList, yield* caller.call("GET", `${data[0]?.requests_url}?limit=200`)).data.map(({ id }) => id)
+        assert.isAbove(answered.length, 0)
+        const idsOf = (own: boolean) => new Set(recorded.filter((row) => row.own === own).map(({ id }) => id))
+        assert.deepStrictEqual(
+          answered.filter((id) => idsOf(false).has(id)),
+          []
+        )
+        assert.deepStrictEqual(
+          [...idsOf(true)].filter((id) => !answered.includes(id)),
+          []
+        )
         yield* eventually(
           "another engine serves in its place",
           readyEngines(kube, operation.id),
