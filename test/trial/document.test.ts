@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { suite, suiteChecks } from "@seatrial/trial"
+import { suite, suiteChecks, thresholds } from "@seatrial/trial"
 import { cases } from "../mutants/cases.ts"
 import { tableRow } from "../mutants/table.ts"
 import { ownerRows } from "./owners.ts"
@@ -32,6 +32,15 @@ describe("the documents of the trial", () => {
     })
     const checks = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
     assert.deepStrictEqual(documented.toSorted(), checks.map(({ class: kind, name }) => `${name} ${letters[kind]}`).toSorted())
+  })
+
+  it("says of each threshold once what its source is", () => {
+    const page = readFileSync(new URL("../../docs/explanation/trial.md", import.meta.url), "utf8")
+    const [, section = ""] = page.split("\n### The source of all other limits\n")
+    const rows = (section.split("\n## ")[0] ?? "").split("\n").filter((line) => line.startsWith("| "))
+    const names = new Set(Object.keys(thresholds))
+    const listed = rows.flatMap((row) => [...row.matchAll(/`([a-zA-Z]+)`/gu)].flatMap(([, name = ""]) => (names.has(name) ? [name] : [])))
+    assert.deepStrictEqual(listed.toSorted(), [...names].toSorted())
   })
 
   it("says of each check once where its prompts come from", () => {
