@@ -141,7 +141,7 @@ const makeCache = ({ say, seams, settings }: Start, config: ModelConfig, maxMode
   const concurrency = (blocks / needed).toFixed(2)
   say("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
   return {
-    pool: new KvPool(shape, blocks, settings.prefixCaching, seams.blockTokens),
+    pool: new KvPool(shape, blocks, settings.prefixCaching, seams.blockTokens, seams.findsAfterAny),
     cacheConfig: {
       block_size: String(settings.blockSize),
       cache_dtype: type,

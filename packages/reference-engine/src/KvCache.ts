@@ -44,6 +44,7 @@ export class KvPool {
   readonly capacity: number
   private readonly keeps: boolean
   private readonly foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
+  private readonly findsAfterAny: boolean
   private readonly spare: Array<Block> = []
   private readonly known = new Map<string, Held>()
   /** Unused blocks in `known`, least recently used first. */
@@ -51,8 +52,15 @@ export class KvPool {
   private taken = 0
   private ids = 0
 
-  constructor(shape: KvShape, capacity: number, keeps = false, foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number> = (tokens) => tokens) {
+  constructor(
+    shape: KvShape,
+    capacity: number,
+    keeps = false,
+    foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number> = (tokens) => tokens,
+    findsAfterAny = false
+  ) {
     this.shape = shape
+    this.findsAfterAny = findsAfterAny
     this.foundBy = foundBy
     this.capacity = capacity
     this.keeps = keeps
@@ -107,7 +115,7 @@ export class KvPool {
   }
 
   private keyOf(before: Held | undefined, begin: string, tokens: ReadonlyArray<number>): string {
-    return `${before === undefined ? begin : before.id}:${this.foundBy(tokens).join(",")}`
+    return `${before === undefined || this.findsAfterAny ? begin : before.id}:${this.foundBy(tokens).join(",")}`
   }
 
   private forgotten(): Block | undefined {

@@ -240,7 +240,8 @@ export class Scheduler {
   }
 
   private placeOf({ cachedTokens, tokens, work }: Sequence): StepPlace {
-    return { request: work, tokens, promptLength: work.prompt.length, cachedTokens, running: this.running.length }
+    const { prompt, topLogprobs } = work
+    return { request: work, tokens, promptLength: prompt.length, cachedTokens, running: this.running.length, reports: topLogprobs !== null }
   }
 
   private observeToken(sequence: Sequence) {

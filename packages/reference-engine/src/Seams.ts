@@ -15,6 +15,8 @@ export interface StepPlace {
   readonly cachedTokens: number
   /** The number of running requests, including this one. */
   readonly running: number
+  /** Whether the request asks for log-probabilities. */
+  readonly reports: boolean
 }
 
 /** What happens to a request before it is read. */
@@ -40,6 +42,8 @@ export interface Seams {
   readonly storedKeys?: (keys: Float32Array, values: Float32Array) => void
   /** Returns the tokens that identify a cache block. */
   readonly blockTokens?: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
+  /** True: cache blocks are found after any other tokens. */
+  readonly findsAfterAny?: boolean
   /** Returns the owner whose prefixes a request shares. */
   readonly shares?: (owner: string) => string
   /** Changes the tokens of a preempted sequence. */

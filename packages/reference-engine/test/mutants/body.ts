@@ -172,6 +172,15 @@ export const bodyMutants: Mutants = {
       ...(Array.isArray(fields.messages) ? { messages: fields.messages.filter((message) => !JSON.stringify(message).includes('"role":"tool"')) } : {})
     }))
   },
+  user_turns_last: {
+    spoils: "of consecutive turns of the user only the last one is read",
+    seams: changed((fields) => {
+      const { messages } = fields
+      if (!Array.isArray(messages)) return fields
+      const isUser = (turn: unknown) => JSON.stringify(turn ?? null).includes('"role":"user"')
+      return { ...fields, messages: messages.filter((turn, at) => !isUser(turn) || !isUser(messages[at + 1])) }
+    })
+  },
   any_model_name: { spoils: "any name is taken for the model's", seams: changed(without("model")) },
   bad_values_taken: {
     spoils: "invalid limits are ignored",

@@ -12,6 +12,10 @@ export const cacheMutants: Mutants = {
     spoils: "blocks of the prefix cache are found by their first two tokens alone",
     seams: () => ({ blockTokens: (tokens) => tokens.slice(0, 2) })
   },
+  cached_after_any: {
+    spoils: "blocks of the prefix cache are found whatever stands before them",
+    seams: () => ({ findsAfterAny: true })
+  },
   cached_but_for_last: {
     spoils: "blocks of the prefix cache are found with any last token",
     seams: () => ({ blockTokens: (tokens) => tokens.slice(0, -1) })
@@ -81,6 +85,44 @@ export const cacheMutants: Mutants = {
           state.last = seed
           return state.active > 1 && seed !== null ? before : seed
         }
+      }
+    }
+  },
+  greedy_beside_drawn: {
+    spoils: "a text at temperature 0 that arrives while another one is drawn is drawn too",
+    seams: () => {
+      const state = { active: 0, isDrawn: false }
+      return {
+        got: (path, body) => {
+          if (path === "/v1/completions") state.active++
+          return body
+        },
+        sending: () => (text, part) => {
+          if (part === "whole" && text.includes('"text_completion"')) state.active--
+          return [text]
+        },
+        sampling: (settings) => {
+          const isBeside = state.active > 1 && state.isDrawn && settings.temperature === 0
+          state.isDrawn = settings.temperature > 0
+          return isBeside ? { ...settings, temperature: 1 } : settings
+        }
+      }
+    }
+  },
+  schema_ignored_in_batch: {
+    spoils: "a schema does not bind an answer while another one runs",
+    seams: () => {
+      const state = { active: 0 }
+      return {
+        got: (_, body) => {
+          state.active++
+          return body
+        },
+        sending: () => (text) => {
+          state.active--
+          return [text]
+        },
+        keepsMask: () => state.active < 2
       }
     }
   },

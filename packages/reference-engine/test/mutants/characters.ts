@@ -21,6 +21,23 @@ export const characterMutants: Mutants = {
     spoils: "accents in the arguments of calls are escaped twice",
     seams: inCalls((text) => text.replace(/[\u00c0-\u024f]/gu, (character) => `\\\\\\\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`))
   },
+  call_closed_early_streamed: {
+    spoils: "streamed arguments with emoji lose their last brace",
+    seams: () => ({
+      sending: (): Sending => {
+        const state = { hasEmoji: false }
+        return (text, part) => {
+          if (part === "whole" || !text.includes('"arguments"')) return [text]
+          state.hasEmoji ||= /[\u{10000}-\u{10ffff}]/u.test(text)
+          return [state.hasEmoji ? text.replace(/("arguments":"(?:[^"\\]|\\.)*)\}"/, '$1"') : text]
+        }
+      }
+    })
+  },
+  emoji_at_limit_lost: {
+    spoils: "an emoji that the limit makes the last character of an answer is lost",
+    seams: sent((text) => (text.includes('"finish_reason":"length"') ? text.replace(/[\u{10000}-\u{10ffff}]"/u, '"') : text))
+  },
   logprob_bytes_cut: {
     spoils: "the bytes of reported tokens lose their highest bit",
     seams: sent((text) =>

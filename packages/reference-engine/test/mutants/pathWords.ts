@@ -25,6 +25,17 @@ const lastTurn = (name: string) => (fields: Fields) => {
   return Array.isArray(turns) ? { ...fields, [name]: turns.slice(-1) } : fields
 }
 
+/** Keeps only the first text of each message. */
+const firstParts = (name: string) => (fields: Fields) => {
+  const turns = fields[name]
+  const isText = (part: unknown) => isMembers(part) && typeof part.text === "string"
+  const first = (turn: unknown) =>
+    isMembers(turn) && Array.isArray(turn.content)
+      ? { ...turn, content: turn.content.filter((part, at, all) => !isText(part) || all.findIndex(isText) === at) }
+      : turn
+  return Array.isArray(turns) ? { ...fields, [name]: turns.map(first) } : fields
+}
+
 const unbound = (fields: Fields): Fields => ({
   ...fields,
   ...(Array.isArray(fields.tools) ? { tools: fields.tools.map((tool) => (isMembers(tool) ? without("strict")(tool) : tool)) } : {})
@@ -51,6 +62,9 @@ export const pathWordMutants: Mutants = {
   responses_logprobs_not_streamed: { spoils: "/v1/responses does not obey include in streams", seams: streamedOn(responses, without("include")) },
   responses_salt_ignored: { spoils: "on /v1/responses a caller may share the cache of another caller's prompts", seams: on(responses, without("cache_salt")) },
   responses_turns_dropped: { spoils: "/v1/responses leaves out all turns but the last", seams: on(responses, lastTurn("input")) },
+  responses_parts_first: { spoils: "/v1/responses reads only the first part of a turn", seams: on(responses, firstParts("input")) },
+  messages_parts_first: { spoils: "/v1/messages reads only the first text of a turn", seams: on(messages, firstParts("messages")) },
+  count_parts_first: { spoils: "/v1/messages/count_tokens reads only the first text of a turn", seams: on(count, firstParts("messages")) },
   responses_strict_ignored: { spoils: "/v1/responses does not obey strict", seams: on(responses, unbound) },
   responses_thought_unlimited: { spoils: "/v1/responses does not obey limits that would cut reasoning", seams: on(responses, unlimited("max_output_tokens")) },
   messages_salt_ignored: { spoils: "on /v1/messages a caller may share the cache of another caller's prompts", seams: on(messages, without("cache_salt")) },

@@ -16,6 +16,14 @@ const skipping = (every: number) => () => {
 export const samplingMutants: Mutants = {
   best_skipped_200: { spoils: "every 200th step loses the likeliest token", seams: skipping(200) },
   best_skipped_20: { spoils: "every 20th step loses the likeliest token", seams: skipping(20) },
+  unreported_rounded: {
+    spoils: "logits of requests without log-probabilities are rounded to multiples of 4",
+    seams: () => ({
+      computed: (logits, { reports }) => {
+        if (!reports) logits.set(logits.map((logit) => Math.round(logit / 4) * 4))
+      }
+    })
+  },
   penalty_kept: {
     spoils: "the repetition penalty is 1.1 for every request",
     seams: () => ({ sampling: (settings) => ({ ...settings, repetitionPenalty: 1.1 }) })

@@ -39,6 +39,15 @@ export const streamMutants: Mutants = {
   usage_completion_short: { spoils: "the answer is counted one token short", seams: counted("completion_tokens", -1) },
   usage_total_wrong: { spoils: "the total is not the sum", seams: counted("total_tokens", 1) },
   usage_stream_differs: { spoils: "a stream counts one token more than a whole answer", seams: counted("completion_tokens", 1, "frame") },
+  usage_of_one_choice: {
+    spoils: "of several choices only the tokens of one are counted",
+    seams: () => ({
+      sending: (): Sending => (text, part) => {
+        const choices = part === "whole" ? text.split('"finish_reason"').length - 1 : 1
+        return [text.replace(/"completion_tokens":(\d+)/, (_, number: string) => `"completion_tokens":${Math.ceil(Number(number) / Math.max(1, choices))}`)]
+      }
+    })
+  },
   end_token_uncounted: {
     spoils: "the token that ends an answer is not counted",
     seams: () => {

@@ -24,6 +24,10 @@ export const structureMutants: Mutants = {
     spoils: "functions have no name",
     seams: () => ({ sending: (): Sending => (text) => [text.replaceAll(/"function":\{"name":"[^"]*"/g, '"function":{"name":""')] })
   },
+  call_numbers_lost: {
+    spoils: "numbers in the arguments of complete answers become null",
+    seams: completeAnswer((text) => (text.includes('"arguments"') ? text.replaceAll(/(\\":\s*)-?\d+(?=[,}])/g, "$1null") : text))
+  },
   call_told_as_stop: {
     spoils: "an answer with calls ends with the reason stop",
     seams: () => ({ sending: (): Sending => (text) => [text.replace('"finish_reason":"tool_calls"', '"finish_reason":"stop"')] })

@@ -100,12 +100,28 @@ const anotherEnd = Effect.fnUntraced(function* (subject: SuiteSubject, shared: R
   }
 })
 
+/**
+ * A prompt of two cached prompts: the beginning of one, and the end of the other. The cached end belongs to another
+ * beginning, so only the beginning may come from the cache.
+ */
+const anotherBeginning = Effect.fnUntraced(function* (subject: SuiteSubject, shared: ReadonlyArray<number>, block: number) {
+  const size = block === 0 ? 16 : block
+  const from = size * Math.floor(shared.length / size / 2)
+  const beginning = promptTokens(subject.vocabSize, shared.length, subject.seed + 1)
+  for (const prompt of [shared, beginning]) yield* goOn(subject, prompt, { ...fields, max_tokens: 1 })
+  const mixed = [...beginning.slice(0, from), ...shared.slice(from), ...beginning.slice(0, 2)]
+  const warm = yield* goOn(subject, mixed, fields)
+  if ((warm.cached ?? 0) > from) return yield* unexpected(`${warm.cached} tokens reported as cached, but only ${from} were sent before after this beginning`)
+  const shift = firstShift(warm, yield* goOn({ ...subject, salt: saltOf(subject.salt, "cold") }, mixed, fields))
+  if (shift > thresholds.cachedFirst) return yield* unexpected(`a cached end with another beginning: the first token is ${shift.toFixed(3)} nats off`)
+})
+
 /** Values from the prefix cache equal computed values, and the cache is not shared between salts. */
 export const cacheHitEqual: TrialCheck = {
   name: "cache_hit_equal",
   class: "required",
   purpose: "Answers are the same with and without the prefix cache, and another salt does not share it",
-  limitSeconds: seconds(30),
+  limitSeconds: seconds(45),
   skipped: ({ offers }) => (offers.prefixCache ? null : "no prefix cache"),
   run: Effect.fnUntraced(function* (subject) {
     const config = readCacheConfig((yield* subject.client.get("/metrics")).text, subject.metrics.cacheConfig)
@@ -119,7 +135,8 @@ export const cacheHitEqual: TrialCheck = {
     const most = subject.batchInvariant ? 0 : thresholds.cachedOthers
     if (changed > most) return yield* unexpected(`${changed} of ${lengths.length} answers change when cached`)
     yield* anotherEnd(subject, promptOfLength(lengths[0] ?? 64, 0))
+    yield* anotherBeginning(subject, promptOfLength(lengths[0] ?? 64, 0), block)
     const hits = repeated.reduce((sum, each) => sum + each.hits, 0)
-    return `${lengths.length + 2} prompts from ${lengths[0]} tokens on, ${hits} tokens from the cache`
+    return `${lengths.length + 3} prompts from ${lengths[0]} tokens on, ${hits} tokens from the cache`
   })
 }

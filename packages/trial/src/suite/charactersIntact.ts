@@ -45,18 +45,33 @@ interface Room {
   readonly max_tokens: number
 }
 
+interface CallAnswer extends Answer {
+  readonly toolCalls: ReadonlyArray<Call>
+}
+
+/**
+ * Judges the same call whole and streamed. Lost characters can break its JSON. If one way is right, the other way must
+ * be readable, unless the limit cut it.
+ */
+export const alikeCalls = (complete: CallAnswer, streamed: CallAnswer, text: string): ReadonlyArray<Judged> => {
+  const intactIn = ({ toolCalls: [call] }: CallAnswer) => isIntact(writtenIn(call?.function.arguments ?? ""), text)
+  const isUnread = ({ finishReason, toolCalls: [call] }: CallAnswer) =>
+    call !== undefined && finishReason !== "length" && writtenIn(call.function.arguments) === null
+  const judge = (one: CallAnswer, other: CallAnswer) => (isUnread(one) && intactIn(other) === true ? false : intactIn(one))
+  return [
+    ["arguments of a call", judge(complete, streamed)],
+    ["streamed arguments of a call", judge(streamed, complete)]
+  ]
+}
+
 /** A call whose argument may only be the words, whole and streamed. */
 const inCalls = Effect.fnUntraced(function* (subject: SuiteSubject, text: string, room: Room) {
   if (!subject.capabilities.supports_tool_calls || !subject.capabilities.tool_calling.tool_choice.named) return []
   const tool = { type: "function", function: { name: "write", description: "Writes a text.", parameters: schemaOf(text) } }
   const fields = { ...room, tools: [tool], tool_choice: { type: "function", function: { name: "write" } }, ...withoutThinking(subject) }
-  const judge =
-    (way: string) =>
-    ({ toolCalls }: { readonly toolCalls: ReadonlyArray<Call> }): Judged => [way, isIntact(writtenIn(toolCalls[0]?.function.arguments ?? ""), text)]
-  return [
-    yield* Effect.map(converse(subject, asking(text), fields), judge("arguments of a call")),
-    yield* Effect.map(converseStreamed(subject, asking(text), fields), judge("streamed arguments of a call"))
-  ]
+  const complete = yield* converse(subject, asking(text), fields)
+  const streamed = yield* converseStreamed(subject, asking(text), fields)
+  return alikeCalls(complete, streamed, text)
 })
 
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" })
@@ -116,6 +131,27 @@ const inLogprobs = Effect.fnUntraced(function* (subject: SuiteSubject, text: str
   return judged
 })
 
+const beyond16Bits = /[\u{10000}-\u{10ffff}]$/u
+
+/** An emoji at the end of an answer is sent, although an engine holds it back while more may follow. */
+const endsWithEmoji = Effect.fnUntraced(function* (subject: SuiteSubject, text: string, fields: Room) {
+  const { tokenizer } = subject.repository
+  const { ids } = yield* converse(subject, asking(text), { ...fields, return_token_ids: true })
+  if (tokenizer === null || ids === null) return []
+  const begun = yield* tokenizer.decode(ids.map((_, at) => ids.slice(0, at + 1)))
+  const ends = begun.findIndex((each) => beyond16Bits.test(each))
+  const wanted = begun[ends]
+  if (wanted === undefined) return []
+  const request = { ...fields, max_tokens: ends + 1 }
+  const judge =
+    (way: string) =>
+    ({ content }: Answer): Judged => [way, content.endsWith(wanted.slice(-2)) ? true : wanted.trim().startsWith(content.trim()) ? false : null]
+  return [
+    yield* Effect.map(converse(subject, asking(text), request), judge("the end of an answer")),
+    yield* Effect.map(converseStreamed(subject, asking(text), request), judge("the end of a stream"))
+  ]
+})
+
 /** The words as a prompt that is repeated before its continuation. */
 const inEcho = Effect.fnUntraced(function* (subject: SuiteSubject, text: string) {
   if (subject.capabilities.supported_parameters_by_endpoint[textPath]?.includes("echo") !== true) return []
@@ -161,6 +197,7 @@ export const charactersIntact: TrialCheck = {
       ["an answer", isIntact(writtenIn(complete.content), text)],
       ["a stream", isIntact(writtenIn(streamed.content), text)],
       ...(yield* stopsAt(subject, text, complete, fields)),
+      ...(yield* endsWithEmoji(subject, text, fields)),
       ...(yield* inLogprobs(subject, text, fields)),
       ...(yield* inCalls(subject, text, room)),
       ...(yield* inEcho(subject, text))

@@ -1,6 +1,7 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { changedAt } from "./changedAt.ts"
 import { decodeShifts } from "./decodeShifts.ts"
 import { goOn, type Prompt, promptsOf, put, type SuiteSubject } from "./SuiteSubject.ts"
 import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
@@ -8,7 +9,9 @@ import { extentOf, thresholds } from "./thresholds.ts"
 
 /** The chosen token is the likeliest at each step of a continuation. */
 const everyStepIsTop = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, max_tokens: number) {
-  const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: checkedTopTokens })
+  const fields = { max_tokens, ignore_eos: true, return_token_ids: true }
+  const answer = yield* goOn(subject, prompt, { ...fields, logprobs: checkedTopTokens })
+  const { logprobs, tops } = answer
   if (logprobs === null || tops === null) return yield* new NotApplicable({ reason: "no log-probabilities" })
   if (logprobs.length !== max_tokens) return yield* unexpected(`${logprobs.length} log-probabilities for ${max_tokens} tokens`)
   for (const [at, chosen] of logprobs.entries()) {
@@ -19,6 +22,9 @@ const everyStepIsTop = Effect.fnUntraced(function* (subject: SuiteSubject, promp
     const sum = top.reduce((all, value) => all + Math.exp(value), 0)
     if (!(sum <= thresholds.probabilitySum)) return yield* unexpected(`step ${at + 1}: probabilities add up to ${sum.toFixed(3)}`)
   }
+  // Log-probabilities may turn off a faster way of an engine.
+  const changed = changedAt(answer, yield* goOn(subject, prompt, fields), thresholds.sureBy)
+  if (changed !== null) return yield* unexpected(`step ${changed + 1}: without log-probabilities another token is chosen`)
 })
 
 /** Only chat answers list the alternatives in order, and clients take the first as the likeliest. */

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { Unexpected } from "../engineAnswers.ts"
 import { nearTie } from "./batchChecks.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { mixedStays } from "./mixedBatch.ts"
 import type { Reading } from "./readAnswer.ts"
 import { type Fields, goOn, type Prompt, type SuiteSubject } from "./SuiteSubject.ts"
 import { drawnPrompts } from "./texts/vocabularyWords.ts"
@@ -84,7 +85,7 @@ export const largeBatch: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     if (subject.slots < kinds) return yield* new NotApplicable({ reason: `${subject.slots} sequences at once` })
     const { batchTokens } = extentOf(subject.parameters)
-    const fields = { max_tokens: batchTokens, ignore_eos: true, logprobs: checkedTopTokens }
+    const fields = { max_tokens: batchTokens, ignore_eos: true, logprobs: checkedTopTokens, return_token_ids: true }
     const prompts = yield* drawnPrompts(subject, "large_batch", kinds)
     const greedy = yield* askAlone(
       subject,
@@ -94,6 +95,7 @@ export const largeBatch: TrialCheck = {
     if (greedy.some(({ answer }) => answer.tokenChoices === null)) return yield* new NotApplicable({ reason: "no log-probabilities" })
     const begunAt = yield* monotonicMillis
     const once = yield* greedyStays(subject, greedy, kinds)
+    yield* mixedStays(subject, greedy)
     const size = largestBatch(subject, (yield* monotonicMillis) - begunAt)
     const figures = `${kinds} and ${size} at once, ${once + (yield* greedyStays(subject, greedy, size))} different in one of two batches`
     if (!subject.offers.seeds) return `greedy answers ${figures}`

@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeCount, decodeMessage, decodeMessageEvent, messageSaid, messageText, post } from "./pathBodies.ts"
 import { messageWithImage, messageWithoutImage } from "./pathImages.ts"
-import { byChat, cutTo, eachSaying, limitOf, messagesOf, plausibleCounts, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
+import { byChat, cutTo, eachSaying, limitOf, messagesOf, plausibleCounts, roomOf, sayingMore, shortOf, tool, twoBlocks, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
@@ -64,7 +64,9 @@ const readStreamedMessage = Effect.fnUntraced(function* (subject: SuiteSubject, 
 
 /** The pieces of a stream are the text and the reasoning of the whole message. */
 const sameMessage = Effect.fnUntraced(function* (subject: SuiteSubject, body: object, complete: ReadMessage, streamed: ReadMessage) {
-  if (streamed.text === complete.text && streamed.thinking === complete.thinking) return
+  if (streamed.text === complete.text && streamed.thinking === complete.thinking) {
+    return streamed.output === complete.output ? undefined : yield* unexpected(`${complete.output} output tokens, streamed ${streamed.output}`)
+  }
   // If the answer changes between requests, it cannot be compared with a stream. Another check covers that.
   const again = yield* post(subject, path, body)
   const streamedAgain = piecesOf(yield* post(subject, path, { ...body, stream: true }))
@@ -88,7 +90,8 @@ const answersLikeChat = Effect.fnUntraced(function* (subject: SuiteSubject, body
 
 /** Instructions, turns and tools add to the input, and the token limit is obeyed. */
 const messageInputs = Effect.fnUntraced(function* (subject: SuiteSubject, body: { readonly max_tokens: number }, plain: number) {
-  const figures = yield* eachSaying(subject, yield* sayingMore(subject, messageNames), (fields) =>
+  const more = [...(yield* sayingMore(subject, messageNames)), ...twoBlocks(subject, "messages", "text")]
+  const figures = yield* eachSaying(subject, more, (fields) =>
     post(subject, path, { ...body, ...fields, max_tokens: mayThink(subject) ? body.max_tokens : cutTo })
   )
   const usageOf = (answer: string) => Option.getOrNull(decodeMessage(answer))?.usage
@@ -147,7 +150,7 @@ export const messagesCount: TrialCheck = {
         (received) => Option.getOrNull(decodeCount(received))?.input_tokens ?? 0
       )
     const plain = yield* count({})
-    const more = yield* sayingMore(subject, messageNames)
+    const more = [...(yield* sayingMore(subject, messageNames)), ...twoBlocks(subject, "messages", "text")]
     for (const [field, fields] of more) {
       const counted = yield* count(fields)
       if (counted <= plain) return yield* unexpected(`${field}: ${counted} tokens counted, without it ${plain}`)

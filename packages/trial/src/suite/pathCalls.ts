@@ -18,11 +18,11 @@ export interface Called {
 const unit = { type: "string", enum: ["kelvin"], description: "celsius" }
 const strictParameters = {
   type: "object",
-  properties: { city: { type: "string", enum: ["Paris", "Rome"] }, unit },
-  required: ["city", "unit"],
+  properties: { city: { type: "string", enum: ["Paris", "Rome"] }, unit, days: { type: "integer", enum: [3] } },
+  required: ["city", "unit", "days"],
   additionalProperties: false
 }
-const Measure = Schema.Struct({ city: Schema.Literals(["Paris", "Rome"]), unit: Schema.Literal("kelvin") })
+const Measure = Schema.Struct({ city: Schema.Literals(["Paris", "Rome"]), unit: Schema.Literal("kelvin"), days: Schema.Literal(3) })
 const measured = { onExcessProperty: "error" } as const
 
 /** Whether the arguments of a call match the schema of a strict tool, as JSON text or as an object. */

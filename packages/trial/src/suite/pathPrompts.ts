@@ -39,6 +39,12 @@ const earlierTurns = [
  */
 type Saying = readonly [field: string, given: object, input: number | null]
 
+/** A turn with the question and a second block. Empty for models that may reason, to save time. */
+export const twoBlocks = (subject: SuiteSubject, turns: "input" | "messages", type: "input_text" | "text"): ReadonlyArray<Saying> => {
+  const content = [questionOf(subject), instruction].map((text) => ({ type, text }))
+  return mayThink(subject) ? [] : [["content", { [turns]: [{ ...(turns === "input" ? { type: "message" } : {}), role: "user", content }] }, null]]
+}
+
 /** Tokens of the conversation with an addition, on the chat route; null if the route refuses it. */
 const byChatWith = (subject: SuiteSubject, before: ReadonlyArray<object>, fields: object) =>
   converse(subject, [...before, ...messagesOf(subject)], { max_tokens: 1, ...withoutThinking(subject), ...fields }).pipe(

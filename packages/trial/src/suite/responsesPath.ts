@@ -2,7 +2,7 @@ import { type ResponseAnswer, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeEvent, decodeResponse, decodeResponseText, post, responseSaid } from "./pathBodies.ts"
-import { byChat, cutTo, eachSaying, limitOf, plausibleCounts, questionOf, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
+import { byChat, cutTo, eachSaying, limitOf, plausibleCounts, questionOf, roomOf, sayingMore, shortOf, tool, twoBlocks, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
@@ -57,7 +57,8 @@ const responseNames = {
 /** Instructions, turns and tools add to the input, and the token limit is obeyed. */
 const responseInputs = Effect.fnUntraced(function* (subject: SuiteSubject, body: { readonly max_output_tokens: number }, plain: number) {
   // The limit is the same as before: not every path reports reasoning that was cut.
-  const figures = yield* eachSaying(subject, yield* sayingMore(subject, responseNames), (fields) =>
+  const more = [...(yield* sayingMore(subject, responseNames)), ...twoBlocks(subject, "input", "input_text")]
+  const figures = yield* eachSaying(subject, more, (fields) =>
     post(subject, path, { ...body, ...fields, max_output_tokens: mayThink(subject) ? body.max_output_tokens : cutTo })
   )
   const usageOf = (answer: string) => Option.getOrNull(decodeResponseText(answer))?.usage

@@ -1,8 +1,9 @@
 import type { CompletionCounts } from "@seatrial/domain"
 import { Effect } from "effect"
+import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { repeatCode } from "./codes.ts"
-import { goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { chatPath, goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
 import { vocabularyWords } from "./texts/vocabularyWords.ts"
 
 const sums = ({ completion_tokens, prompt_tokens, total_tokens }: CompletionCounts) => total_tokens === prompt_tokens + completion_tokens
@@ -52,6 +53,19 @@ const naturalEnd = Effect.fnUntraced(function* (subject: SuiteSubject, max_token
   yield* counts.isSteady()
 })
 
+/** The tokens of all choices count. */
+const allChoices = Effect.fnUntraced(function* (subject: SuiteSubject, words: string) {
+  const { capabilities, slots } = subject
+  for (const [path, ask] of [
+    [chatPath, put],
+    [textPath, goOn]
+  ] as const) {
+    if (slots < 2 || capabilities.supported_parameters_by_endpoint[path]?.includes("n") !== true) continue
+    const { usage } = yield* ask(subject, words, { max_tokens: 5, ignore_eos: true, temperature: 1, n: 2 })
+    if (usage.completion_tokens !== 10) return yield* unexpected(`${usage.completion_tokens} tokens for two choices of 5`)
+  }
+})
+
 /** A prompt of token ids has as many tokens as ids. */
 const promptOfIds = Effect.fnUntraced(function* (subject: SuiteSubject, words: string) {
   const ids = yield* promptOf(subject, words)
@@ -72,6 +86,7 @@ export const usageExact: TrialCheck = {
     const words = `Count upwards in words, beginning with ${(yield* vocabularyWords(subject, "usage_exact", 3)).join(" ")}.`
     yield* exactLengths(subject, words, lengths)
     yield* naturalEnd(subject, lengths.at(-1) ?? 1)
+    yield* allChoices(subject, words)
     yield* promptOfIds(subject, words)
     return `${lengths.length * 2 + 3} answers`
   })

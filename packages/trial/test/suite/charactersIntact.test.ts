@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { bytesAreText, isIntact } from "../../src/suite/charactersIntact.ts"
+import { alikeCalls, bytesAreText, isIntact } from "../../src/suite/charactersIntact.ts"
 import { characterWords, drawnWords } from "../../src/suite/texts/characters.ts"
 
 const expected = "cafe\u0301 crew👩\u200d🚀 naïve"
@@ -57,5 +57,22 @@ describe("characters_intact", () => {
     assert.isAbove(new Set(orders.map(String)).size, 45)
     for (const words of orders) for (const kind of characterWords) assert.strictEqual(words.filter((word) => kind.includes(word)).length, 2)
     assert.deepStrictEqual(drawnWords(3, characterWords), orders[3])
+  })
+
+  it("finds broken arguments of a call if the same call can be read the other way", () => {
+    const text = "crew👩 yes"
+    const answer = (args: string, finishReason = "stop") => ({
+      content: "",
+      reasoning: "",
+      finishReason,
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      toolCalls: [{ function: { name: "write", arguments: args } }]
+    })
+    const [intact, cut] = [JSON.stringify({ voice: text }), '{"voice":"crew👩 yes"']
+    const judged = (...answers: Parameters<typeof alikeCalls>) => alikeCalls(...answers).map(([, isRight]) => isRight)
+    assert.deepStrictEqual(judged(answer(intact), answer(intact), text), [true, true])
+    assert.deepStrictEqual(judged(answer(intact), answer(cut), text), [true, false])
+    assert.deepStrictEqual(judged(answer(intact), answer(cut, "length"), text), [true, null])
+    assert.deepStrictEqual(judged(answer(cut), answer(cut), text), [null, null])
   })
 })

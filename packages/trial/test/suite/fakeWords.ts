@@ -119,7 +119,7 @@ export const formed = (body: Asked, fault: Fault | undefined): string | null => 
 }
 
 const call = (name: string, city: string, index: number, fault: Fault | undefined, strict = false) => {
-  const members = strict ? `"city": "${city}", "unit": "kelvin"` : `"city": "${city}"`
+  const members = strict ? `"city": "${city}", "unit": "kelvin", "days": 3` : `"city": "${city}"`
   return { id: `call-${index}`, type: "function", function: { name, arguments: fault === "calls lack their last brace" ? `{${members}` : `{${members}}` } }
 }
 

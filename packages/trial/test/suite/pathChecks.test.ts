@@ -24,7 +24,9 @@ const Asked = Schema.fromJsonString(
 
 /** Input tokens in addition to one question: one for an instruction or earlier turns, and one for tools. */
 const extraTokens = ({ input, instructions, messages = [], system, tools }: typeof Asked.Type): number =>
-  (instructions === undefined && system === undefined && messages.length < 2 && !Array.isArray(input) ? 0 : 1) + (tools === undefined ? 0 : 1)
+  (instructions === undefined && system === undefined && messages.length < 2 && !Array.isArray(input) && !JSON.stringify(messages).includes('"type":')
+    ? 0
+    : 1) + (tools === undefined ? 0 : 1)
 
 /** What a model that thinks says on both paths: a thought, and perhaps a text. */
 interface Says {
@@ -32,9 +34,11 @@ interface Says {
   readonly thought: string
   /** Whether it was cut. */
   readonly cut: boolean
+  /** Tokens that a stream does not count. */
+  readonly uncounted?: number
 }
 
-const bodies = ({ cut, text, thought }: Says, more: number, most: number) => {
+const bodies = ({ cut, text, thought, uncounted = 0 }: Says, more: number, most: number) => {
   const output_tokens = Math.min(9, most)
   const response = {
     status: cut ? "incomplete" : "completed",
@@ -62,7 +66,7 @@ const bodies = ({ cut, text, thought }: Says, more: number, most: number) => {
     { type: "message_start", message: { usage } },
     { type: "content_block_delta", delta: { thinking: thought } },
     { type: "content_block_delta", delta: { text } },
-    { type: "message_delta", delta: { stop_reason }, usage },
+    { type: "message_delta", delta: { stop_reason }, usage: { ...usage, output_tokens: output_tokens - uncounted } },
     { type: "message_stop" }
   ]
   return { "/v1/responses": { whole: response, events }, "/v1/messages": { whole: message, events: parts } }
@@ -120,6 +124,14 @@ describe("the paths /v1/responses and /v1/messages", () => {
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true })).said, "5 + 9 tokens")
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true }, false)).said, "failed: whole: no output text")
       assert.deepStrictEqual((yield* tried("/v1/responses", { thought: "", text, cut: false }, false)).rooms, [24, 4])
+    })
+  )
+
+  it.effect("fail if a streamed message counts other tokens than the same message whole", () =>
+    Effect.gen(function* () {
+      const says = { thought: "", text, cut: false }
+      assert.strictEqual((yield* tried("/v1/messages", says, false)).said, "5 + 9 tokens")
+      assert.strictEqual((yield* tried("/v1/messages", { ...says, uncounted: 1 }, false)).said, "failed: 9 output tokens, streamed 8")
     })
   )
 

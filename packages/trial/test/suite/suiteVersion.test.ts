@@ -14,7 +14,7 @@ import { tokenizerStrings } from "../../src/suite/texts/tokenizerStrings.ts"
 import { extentOf, thresholds, tinyParameters } from "../../src/suite/thresholds.ts"
 
 /** The hash of what a version of the suite sends and judges by. */
-const hashes: Readonly<Record<number, string>> = { 17: "24872eb5bd9f6b89" }
+const hashes: Readonly<Record<number, string>> = { 17: "bf51b826f85ef6ab" }
 
 const folder = new URL("../../src/suite/", import.meta.url)
 

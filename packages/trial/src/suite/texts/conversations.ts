@@ -14,6 +14,7 @@ export const conversations: ReadonlyArray<Conversation> = [
   { name: "system", messages: [{ role: "system", content: "Answer briefly." }, user("Hello")] },
   { name: "three_turns", messages: [user("Hello"), assistant("Hello! How can I help you?"), user("Count from 3 to 5.")] },
   { name: "many_turns", messages: [user("One"), assistant("1"), user("Two"), assistant("2"), user("Three"), assistant("3"), user("Four")] },
+  { name: "two_users", messages: [user("Hello"), user("Count from 3 to 5.")] },
   { name: "empty_content", messages: [user("Hello"), assistant(""), user("Are you there?")] },
   { name: "empty_user", messages: [user("")] },
   { name: "content_parts", messages: [user([{ type: "text", text: "Hello" }])] },
