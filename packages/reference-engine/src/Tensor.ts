@@ -92,8 +92,9 @@ const dotBits = (out: Float32Array, bits: Uint16Array, table: Float32Array, x: F
 
 /** `out = matrix · x` for a row-major matrix with `out.length` rows, with a fixed order of additions. */
 export const multiply = (out: Float32Array, matrix: Tensor, x: Float32Array) => {
+  if (matrix.type !== "float16" && dotKernel(out, matrix.type === "float32" ? matrix.values : matrix.bits, x)) return
   if (matrix.type === "float32") dotFloat32(out, matrix.values, x, out.length, x.length)
-  else if (matrix.type !== "bfloat16" || !dotKernel(out, matrix.bits, x)) dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
+  else dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
 }
 
 /** Copies row `index` of a matrix as float32 into `out`. */
