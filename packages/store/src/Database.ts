@@ -2,6 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { missingRoles, roleName } from "./access/applyAccess.ts"
+import { buildIndexes, lacksIndexes } from "./buildIndexes.ts"
 import { layerSchema } from "./DatabaseSchema.ts"
 import { migrate } from "./migrate.ts"
 import { Partitions } from "./Partitions.ts"
@@ -118,8 +119,25 @@ const settings = Config.all({
 /** Whether a program may migrate the database itself. */
 const migratesAtStart = Config.Boolean("DATABASE_MIGRATE").pipe(Config.withDefault(true))
 
-const withSchema = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>, migrates: Config.Config<boolean>) =>
-  Partitions.layerSql.pipe(Layer.provideMerge(Layer.unwrap(Effect.map(migrates, layerSchema))), Layer.provideMerge(client))
+type Pools<E> = Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>
+
+/** Builds missing indexes while the program serves, if it migrates. `owner` has the privileges of the tables' owner. */
+const layerIndexes = <E>(owner: Pools<E>, migrates: boolean) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      if (!migrates || !(yield* lacksIndexes(yield* SqlClient.SqlClient))) return
+      yield* buildIndexes.pipe(
+        Effect.provide(Layer.fresh(owner)),
+        Effect.catchCause((cause) => Effect.logWarning("Could not build the indexes of partitions; the next start or `seatrial migrate` repeats it", cause)),
+        Effect.forkScoped
+      )
+    })
+  )
+
+const withSchema = <E, O>(client: Pools<E>, owner: Pools<O>, migrates: Config.Config<boolean>) =>
+  Layer.unwrap(Effect.map(migrates, (may) => Layer.merge(Partitions.layerSql, layerIndexes(owner, may)).pipe(Layer.provideMerge(layerSchema(may))))).pipe(
+    Layer.provideMerge(client)
+  )
 
 const layerWith = (options: Partial<PoolOptions>) => Layer.unwrap(Effect.map(settings, (configured) => connect({ ...configured, ...options })))
 
@@ -151,7 +169,7 @@ const prepared = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 const program = (options: Partial<PoolOptions>) =>
-  withSchema(Layer.unwrap(Effect.as(Effect.andThen(waitForPostgres, prepared), layerWith(options))), migratesAtStart)
+  withSchema(Layer.unwrap(Effect.as(Effect.andThen(waitForPostgres, prepared), layerWith(options))), layerOwner, migratesAtStart)
 
 /**
  * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10),
@@ -192,9 +210,8 @@ export const Database = {
     Layer.provide(Layer.fresh(layerWith({ tenants: acrossOrganizations, poolSize: 4, readPoolSize: 1 })))
   ),
   /** The same for one URL, without configuration. */
-  layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
-    withSchema(
-      connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" }),
-      Config.succeed(true)
-    )
+  layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) => {
+    const pools = connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" })
+    return withSchema(pools, pools, Config.succeed(true))
+  }
 } as const

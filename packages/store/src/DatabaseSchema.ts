@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { migrate } from "./migrate.ts"
+import { migrateSchema } from "./migrate.ts"
 import { compareSchema, readSchema, schemaProblem } from "./schemaState.ts"
 
 interface SchemaCheck {
@@ -43,7 +43,7 @@ export const layerSchema = (migrates: boolean) =>
       const state = compareSchema(yield* readSchema(sql))
       if (state._tag === "Unsupported") return yield* state.error
       // A program with few privileges cannot lock the table of migrations, so `migrate` runs only if it has work.
-      if (state._tag === "Behind") yield* migrates ? migrate : awaitSchema(sql)
+      if (state._tag === "Behind") yield* migrates ? migrateSchema : awaitSchema(sql)
       let problem: string | null = null
       const check = Effect.gen(function* () {
         const current = yield* schemaProblem(sql)

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { applyAccess } from "./access/applyAccess.ts"
+import { buildIndexes } from "./buildIndexes.ts"
 import { createBaseline } from "./migrations/baseline.ts"
 import { migrations } from "./migrations/migrations.ts"
 import { compareSchema, knownSchema, readSchema } from "./schemaState.ts"
@@ -34,7 +35,7 @@ const repairGaps = (sql: SqlClient.SqlClient) =>
  * Migrates the database. Programs are serialized by an advisory lock, and the second one then has nothing to do. All
  * pending migrations are one transaction, so a failed start leaves the database unchanged.
  */
-export const migrate = Effect.gen(function* () {
+export const migrateSchema = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // Building an index may take longer than the statement timeout.
   yield* sql`SET LOCAL statement_timeout = 0`
@@ -49,3 +50,6 @@ export const migrate = Effect.gen(function* () {
   if (!(yield* isNewer(sql))) yield* applyAccess
   return [...created, ...repaired, ...applied]
 }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))
+
+/** Migrates the database, and builds the indexes that migrations left to it. */
+export const migrate = Effect.tap(migrateSchema, () => buildIndexes)

@@ -6,8 +6,9 @@ import { SqlClient } from "effect/sql"
  * rows of earlier gateways. `endpoints.engine` is what the gateways record. `suspicions.returned_at`: when the pod got
  * requests again after it was withdrawn, because its container restarted and its answers were right.
  *
- * The index holds the ended requests of each organization and engine. Retired months get the column too, so that they can
- * be restored.
+ * The index holds the ended requests of each organization and engine. It is created `ON ONLY` the table, so that nothing is
+ * read while this transaction locks the table: new months have it, and `buildIndexes` builds it for earlier ones. Retired
+ * months get the column too, so that they can be restored.
  */
 export const requestEngines = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -23,7 +24,7 @@ export const requestEngines = Effect.gen(function* () {
       END LOOP;
     END $$`
   yield* sql`
-    CREATE INDEX requests_engine ON requests ((uuid_hash_extended(engine, hashtextextended(org_id, 0))), created_at, id)
+    CREATE INDEX requests_engine ON ONLY requests ((uuid_hash_extended(engine, hashtextextended(org_id, 0))), created_at, id)
     WHERE state <> 'running' AND engine IS NOT NULL`
   yield* sql`ALTER TABLE endpoints ADD COLUMN engine uuid`
   yield* sql`
