@@ -35,7 +35,7 @@ const seconds: ReadonlyMap<string, number> = new Map([
   ["test/e2e/long/failures.test.ts", 40],
   ["test/e2e/long/alteredWeights.test.ts", 80],
   ["test/e2e/long/engineStandIns.test.ts", 70],
-  ["test/e2e/long/besideServing.test.ts", 60],
+  ["test/e2e/long/besideServing.test.ts", 120],
   ["test/e2e/long/fidelity.test.ts", 60],
   ["packages/gateway/test/long/largeAnswers.test.ts", 60],
   ["test/contract/model.test.ts", 55],
