@@ -7,7 +7,7 @@ import { operatorMetrics } from "../metrics.ts"
 import { engineOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunStore } from "../RunStore.ts"
-import { deltaOf, isEmptyDelta, type Members } from "./delta.ts"
+import { applyDelta, deltaOf, isEmptyDelta, type Members } from "./delta.ts"
 import { factsOf, type RecordedFacts, toRecord } from "./RecordedObservation.ts"
 
 /** A decision about a run, and what it was made from. */
@@ -142,6 +142,8 @@ const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, star
     const delta = continued === null ? null : deltaOf(continued.observation, record)
     if (delta !== null && isEmptyDelta(delta) && before !== undefined && decidedIn(before.decision) === decidedIn(decision)) return
     const { begunAt, seq, series } = placeAfter(continued, now)
+    // What did not change stays the same instance, so that the garbage collector does not move it again.
+    const latest = continued === null || delta === null ? record : applyDelta(continued.observation, delta)
     const isQueued = queue.offer({
       orgId: run.orgId,
       deploymentId: run.id,
@@ -154,7 +156,7 @@ const makeRecord = (queue: Queue, last: ReturnType<typeof makeLastRecords>, star
     })
     // After a record that was dropped, the next one has the whole observation. A released run is hardly ever decided
     // about.
-    if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: record, facts, decision })
+    if (isQueued && !observation.released) last.set(run.id, { series, seq, begunAt, observation: latest, facts, decision })
     else last.delete(run.id)
   }
 }

@@ -18,15 +18,23 @@ const isMembers = (value: unknown): value is Members => typeof value === "object
 const isSameList = (before: ReadonlyArray<unknown>, after: ReadonlyArray<unknown>): boolean =>
   before.length === after.length && before.every((value, index) => isSame(value, after[index]))
 
-/** Whether an object lacks a member that the earlier one has. */
-const lacksMember = (before: Members, after: Members): boolean => {
-  for (const name of Object.keys(before)) if (after[name] === undefined && before[name] !== undefined) return true
-  return false
+/**
+ * Whether an object lacks a member that the earlier one has. `common`: how many members both have, which answers without
+ * another look at each, if the earlier one has no others.
+ */
+const lacksMember = (before: Members, after: Members, common: number): boolean => {
+  const names = Object.keys(before)
+  return names.length !== common && names.some((name) => after[name] === undefined && before[name] !== undefined)
 }
 
 const isSameMembers = (before: Members, after: Members): boolean => {
-  for (const name of Object.keys(after)) if (!isSame(before[name], after[name])) return false
-  return !lacksMember(before, after)
+  let common = 0
+  for (const name of Object.keys(after)) {
+    const earlier = before[name]
+    if (!isSame(earlier, after[name])) return false
+    if (earlier !== undefined) common++
+  }
+  return !lacksMember(before, after, common)
 }
 
 const isSame = (before: unknown, after: unknown): boolean => {
@@ -44,9 +52,11 @@ const pathTo = ([first, ...rest]: ReadonlyArray<string>, name: string): Path => 
 
 /** `parents`: the path to these objects. It is changed on the way down, because most objects have no changes. */
 const collect = (before: Members, after: Members, parents: Array<string>, changes: Changes): void => {
+  let common = 0
   for (const name of Object.keys(after)) {
     const earlier = before[name]
     const value = after[name]
+    if (earlier !== undefined && value !== undefined) common++
     if (value === undefined || earlier === value) continue
     if (isMembers(earlier) && isMembers(value)) {
       parents.push(name)
@@ -54,7 +64,7 @@ const collect = (before: Members, after: Members, parents: Array<string>, change
       parents.pop()
     } else if (!isSame(earlier, value)) changes.set.push([pathTo(parents, name), value])
   }
-  if (!lacksMember(before, after)) return
+  if (!lacksMember(before, after, common)) return
   for (const name of Object.keys(before)) if (after[name] === undefined && before[name] !== undefined) changes.unset.push(pathTo(parents, name))
 }
 
