@@ -1,6 +1,6 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import { WorkQueue } from "@seatrial/kube"
-import { type AlarmedEngine, Decisions, HostClasses, Runs, Sentinels } from "@seatrial/store"
+import { type AlarmedEngine, Decisions, HostClasses, isOutage, Runs, Sentinels } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
 import { makeEngineOwner } from "./apply/engineOwner.ts"
@@ -95,7 +95,11 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     // Serving runs and runs in progress. Few are in progress at once, and each briefly, so a change is shown at once
     // with all its effects.
     isUrgent: (id) => isUnderWay(memory.phases.of(id)),
-    work: (id: DeploymentId) => Effect.annotateLogs(reconcile(reconciler, id), { deployment: id })
+    work: (id: DeploymentId) =>
+      reconcile(reconciler, id).pipe(
+        Effect.onError((cause) => (isOutage(cause) ? Effect.void : memory.references.failed(id))),
+        Effect.annotateLogs({ deployment: id })
+      )
   })
 
   const classes = yield* makeClassQueue(cluster)

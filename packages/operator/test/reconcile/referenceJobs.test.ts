@@ -3,6 +3,8 @@ import { Commit, DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { PrometheusMetrics } from "effect/observability"
+import { SqlError } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { otherDeployment, revision, run } from "../observations.ts"
 import { fails, jobsOf, type Stage, serves, stageWith } from "./referenceStage.ts"
 
@@ -92,6 +94,52 @@ describe("the Job of a reference that several runs use", () => {
         })
       )
       assert.strictEqual(created(stage), 1)
+    })
+  })
+})
+
+describe("a run whose passes fail after a restart of the operator", () => {
+  const broken: Run = { ...run, id: DeploymentId.make(`dep_${"7".repeat(26)}`), orgSlug: "third" }
+  /** Restarts the operator after the run of a Job was cancelled, while a run cannot be read because of that. */
+  const restart = Effect.fnUntraced(function* (stage: Stage, failure: unknown) {
+    yield* stage.operate(stage.until(() => jobsOf(stage).length === 1))
+    stage.cancelUnheard(0)
+    stage.add(broken)
+    stage.reads.length = 0
+    stage.setAfterRead(Effect.suspend(() => (stage.reads.at(-1) === broken.id ? Effect.die(failure) : Effect.void)))
+  })
+  const attempts = (stage: Stage) => stage.reads.filter((id) => id === broken.id).length
+
+  it.effect("does not stop the deletion of a Job that no run uses", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* restart(stage, "the row cannot be decoded")
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.released() > 0 && attempts(stage) > 0)
+          assert.lengthOf(jobsOf(stage), 1)
+          yield* TestClock.adjust("5 seconds")
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
+    })
+  })
+
+  it.effect("may use its Job if Postgres is away", () => {
+    const stage = stageWith()
+    return Effect.gen(function* () {
+      yield* restart(stage, new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: "closed" }) }))
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.released() > 0 && attempts(stage) > 0)
+          yield* Effect.forEach(Array.from({ length: 10 }), () => TestClock.adjust("1 minute"))
+          assert.isAbove(attempts(stage), 5)
+          assert.lengthOf(jobsOf(stage), 1)
+          stage.setAfterRead(Effect.void)
+          yield* TestClock.adjust("2 minutes")
+          yield* stage.until(() => jobsOf(stage).length === 0)
+        })
+      )
     })
   })
 })

@@ -6,6 +6,9 @@ import { makeRunIndex } from "../RunIndex.ts"
 import { nextReferences, type ReferenceLimits, type WaitingReference } from "./nextReferences.ts"
 import type { ReferenceLedger } from "./ReferenceLedger.ts"
 
+/** Failed passes over a run of an earlier leader after which no Job waits for the run. */
+const mostFailures = 3
+
 /** The Job that a run uses. */
 export interface ReferenceUse {
   readonly name: string
@@ -31,8 +34,8 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
   /** Runs without a Job: those that wait for their turn, and those that create it. */
   const waits = new Set<DeploymentId>()
   const creates = new Set<DeploymentId>()
-  /** Runs of an earlier leader whose first pass is still to come; null until they are read. */
-  let expected: Set<DeploymentId> | null = null
+  /** Runs of an earlier leader whose first pass is still to come, with the number of passes that failed; null until they are read. */
+  let expected: Map<DeploymentId, number> | null = null
 
   const namedOf = (ids: Iterable<DeploymentId>): ReadonlyArray<WaitingReference> =>
     [...ids].flatMap((id) => {
@@ -50,6 +53,8 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
   }
   const enqueueNext = Effect.suspend(() => Effect.forEach(next(), enqueue, { discard: true }))
   const enqueueJobs = Effect.suspend(() => Effect.forEach(ledger.names(), enqueueJob, { discard: true }))
+  /** The Jobs without a user are known once no run is expected any more. */
+  const expectNoMore = (id: DeploymentId) => Effect.suspend(() => (expected?.delete(id) === true && expected.size === 0 ? enqueueJobs : Effect.void))
 
   const note = (id: DeploymentId, use: ReferenceUse | null): Effect.Effect<void> =>
     Effect.gen(function* () {
@@ -58,10 +63,9 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
       if (use === null) uses.delete(id)
       else uses.set(id, use)
       const hadTurn = use === null && [waits.delete(id), creates.delete(id)].includes(true)
-      const isLast = expected?.delete(id) === true && expected.size === 0
       if (before !== undefined && before !== use?.name) yield* enqueueJob(before)
       if (hadTurn || (before !== undefined && before !== use?.name)) yield* enqueueNext
-      if (isLast) yield* enqueueJobs
+      yield* expectNoMore(id)
     })
 
   return {
@@ -91,8 +95,19 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
     expect: (ids: ReadonlyArray<DeploymentId>): Effect.Effect<void> =>
       Effect.suspend(() => {
         if (expected !== null) return Effect.void
-        expected = new Set(ids)
+        expected = new Map(ids.map((id) => [id, 0]))
         return expected.size === 0 ? enqueueJobs : Effect.void
+      }),
+    /**
+     * A pass over the run failed, although Postgres answered. A run that cannot be read must not stop the deletion of
+     * all unused Jobs. If it can be read later, it may create its Job again.
+     */
+    failed: (id: DeploymentId): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const failures = (expected?.get(id) ?? 0) + 1
+        if (failures >= mostFailures) return expectNoMore(id)
+        if (expected?.has(id) === true) expected.set(id, failures)
+        return Effect.void
       }),
     /** Whether no run uses the Job. */
     isUnused: (name: string): boolean => expected?.size === 0 && index.of(name).length === 0,
