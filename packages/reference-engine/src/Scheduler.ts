@@ -108,10 +108,11 @@ export class Scheduler {
       this.metrics.rejections++
       return "full"
     }
+    const random = new Random(work.seed ?? this.seeds.word())
     const sequence: Sequence = {
       work,
       tokens: [...work.prompt],
-      sampler: new Sampler(work.sampling, work.prompt, new Random(work.seed ?? this.seeds.word())),
+      sampler: new Sampler(work.sampling, work.prompt, this.seams.random?.(random) ?? random),
       cache: new KvSequence(this.pool, work.shares ?? ""),
       arrived: performance.now(),
       computed: 0,
@@ -240,8 +241,8 @@ export class Scheduler {
   }
 
   private placeOf({ cachedTokens, tokens, work }: Sequence): StepPlace {
-    const { prompt, topLogprobs } = work
-    return { request: work, tokens, promptLength: prompt.length, cachedTokens, running: this.running.length, reports: topLogprobs !== null }
+    const { prompt, sampling, topLogprobs } = work
+    return { request: work, tokens, promptLength: prompt.length, cachedTokens, running: this.running.length, sampling, reports: topLogprobs !== null }
   }
 
   private observeToken(sequence: Sequence) {

@@ -1,6 +1,7 @@
 import type { LowRank } from "./Adapter.ts"
 import type { Llama } from "./Llama.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
+import type { Random } from "./Random.ts"
 import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
 import type { Tensor } from "./Tensor.ts"
 import type { ThoughtStart } from "./ThoughtReader.ts"
@@ -15,6 +16,7 @@ export interface StepPlace {
   readonly cachedTokens: number
   /** The number of running requests, including this one. */
   readonly running: number
+  readonly sampling: SamplingSettings
   /** Whether the request asks for log-probabilities. */
   readonly reports: boolean
 }
@@ -50,6 +52,8 @@ export interface Seams {
   readonly preempted?: (tokens: Array<number>) => void
   readonly sampling?: (settings: SamplingSettings) => SamplingSettings
   readonly seed?: (seed: number | null) => number | null
+  /** Returns the random numbers of a sequence. */
+  readonly random?: (random: Random) => Random
   /** Changes the logits of the model. */
   readonly computed?: (logits: Float32Array, place: StepPlace) => void
   /** Changes the logits after the log-probabilities were taken. */

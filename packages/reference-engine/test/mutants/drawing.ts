@@ -1,6 +1,28 @@
+import { Random } from "../../src/Random.ts"
 import type { SamplingSettings } from "../../src/Sampler.ts"
 import { on, streamedOn, without } from "./body.ts"
 import type { Mutants } from "./Mutant.ts"
+
+/** Random numbers of which each comes twice. */
+class InPairs extends Random {
+  readonly #numbers: Random
+  #before: number | null = null
+
+  constructor(numbers: Random) {
+    super(0)
+    this.#numbers = numbers
+  }
+
+  override unit(): number {
+    const before = this.#before
+    if (before !== null) {
+      this.#before = null
+      return before
+    }
+    this.#before = this.#numbers.unit()
+    return this.#before
+  }
+}
 
 const sampling = (change: (settings: SamplingSettings) => Partial<SamplingSettings>) => () => ({
   sampling: (settings: SamplingSettings) => ({ ...settings, ...change(settings) })
@@ -30,6 +52,20 @@ export const drawingMutants: Mutants = {
   frequency_penalty_half: {
     spoils: "frequency_penalty is applied at half its strength",
     seams: sampling(({ frequencyPenalty }) => ({ frequencyPenalty: frequencyPenalty / 2 }))
+  },
+  frequency_squared: {
+    spoils: "frequency_penalty grows with the square of how often a token was drawn",
+    seams: () => ({
+      chosenFrom: (logits, { promptLength, sampling: { frequencyPenalty }, tokens }) => {
+        const counts = new Map<number, number>()
+        for (const id of tokens.slice(promptLength)) counts.set(id, (counts.get(id) ?? 0) + 1)
+        for (const [id, count] of counts) logits.set([(logits[id] ?? 0) - frequencyPenalty * (count * count - count)], id)
+      }
+    })
+  },
+  numbers_drawn_in_pairs: {
+    spoils: "every second token is drawn with the random number of the token before it",
+    seams: () => ({ random: (random) => new InPairs(random) })
   },
   logit_bias_half: {
     spoils: "logit_bias is applied at half its strength",

@@ -1,3 +1,4 @@
+import type { Llama } from "../../src/Llama.ts"
 import type { ModelConfig } from "../../src/ModelConfig.ts"
 import type { Seams } from "../../src/Seams.ts"
 import type { Mutants } from "./Mutant.ts"
@@ -76,6 +77,20 @@ export const forwardMutants: Mutants = {
   decode_position_shifted: {
     spoils: "positions are one too high while decoding",
     seams: () => ({ position: (position, promptLength) => (position < promptLength ? position : position + 1) })
+  },
+  decode_sees_half: {
+    spoils: "decoding beyond 512 tokens does not see the first half of them",
+    seams: () => {
+      const models: Array<Llama> = []
+      return {
+        model: (model) => void models.push(model),
+        position: (position, promptLength) => {
+          const window = position >= promptLength && position > 512 ? Math.floor(position / 2) : Number.POSITIVE_INFINITY
+          for (const model of models) model.window = window
+          return position
+        }
+      }
+    }
   },
   far_positions_squeezed: {
     spoils: "positions from 256 on are an eighth as far apart",

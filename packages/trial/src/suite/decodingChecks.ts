@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { changedAt } from "./changedAt.ts"
 import { decodeShifts } from "./decodeShifts.ts"
+import { longPromptShifts } from "./longPrompt.ts"
 import { goOn, type Prompt, promptsOf, put, type SuiteSubject } from "./SuiteSubject.ts"
 import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -66,6 +67,8 @@ const repeatedWords = Effect.fnUntraced(function* (subject: SuiteSubject, mark: 
   return yield* promptsOf(subject, [[...words, ...words, words[0]].join(" ")])
 })
 
+const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
+
 /**
  * The log-probability of each generated token equals its log-probability when the same text is read as a prompt:
  * positions and cache are right during decoding.
@@ -74,7 +77,7 @@ export const decodeMatchesPrefill: TrialCheck = {
   name: "decode_matches_prefill",
   class: "required",
   purpose: "Generated tokens have the same log-probability as when the text is read as a prompt",
-  limitSeconds: seconds(30),
+  limitSeconds: ({ maxContext }) => 60 + Math.min(maxContext, thresholds.longPrompt) / 100,
   run: Effect.fnUntraced(function* (subject) {
     const { decodedPrompts, decodedTokens, longestDecoded } = extentOf(subject.parameters)
     const differences: Array<number> = []
@@ -84,9 +87,14 @@ export const decodeMatchesPrefill: TrialCheck = {
       const most = Math.max(decodedTokens, Math.min(longestDecoded, subject.maxContext - prompt.length - 8))
       differences.push(...(yield* decodeShifts(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens })).map(Math.abs))
     }
-    const mean = differences.reduce((sum, value) => sum + value, 0) / Math.max(1, differences.length)
-    const worst = Math.max(...differences)
-    const figures = `mean ${mean.toFixed(4)}, worst ${worst.toFixed(3)} nats over ${differences.length} tokens`
-    return mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst ? figures : yield* unexpected(figures)
+    const { long, short } = yield* longPromptShifts(subject)
+    const [mean, longMean] = [meanOf(differences), meanOf(long)]
+    const rounding = Math.max(mean, meanOf(short))
+    const most = Math.min(thresholds.longMean, thresholds.longPromptMean + thresholds.longPromptRounding * rounding)
+    const worst = Math.max(...differences, ...long, ...short)
+    const after = long.length === 0 ? "" : `, after long prompts mean ${longMean.toFixed(4)} (at most ${most.toFixed(4)})`
+    const figures = `mean ${mean.toFixed(4)}${after}, worst ${worst.toFixed(3)} nats over ${differences.length + long.length + short.length} tokens`
+    const isRight = mean <= thresholds.decodeMean && longMean <= most && worst <= thresholds.decodeWorst
+    return isRight ? figures : yield* unexpected(figures)
   })
 }

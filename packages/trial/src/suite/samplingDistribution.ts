@@ -5,7 +5,7 @@ import { type Design, designsFor, expectedShares, fieldsOf } from "./draws/desig
 import { drawTokens } from "./draws/drawTokens.ts"
 import { type Counted, improbability } from "./draws/exactBinomial.ts"
 import { type KnownDraws, type KnownToken, knownDraws } from "./draws/knownTokens.ts"
-import { pairOf, penalty, repeatedChance, subtracted } from "./draws/pairDesigns.ts"
+import { pairOf, penalty, repeatedChance, type Sequence, sequencesOf, subtracted } from "./draws/pairDesigns.ts"
 import { type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -20,6 +20,7 @@ export interface Count extends Counted {
 /** A way to draw: a path, and whether answers are streamed. */
 interface Way {
   readonly known: KnownDraws
+  readonly sequences: ReadonlyArray<Sequence>
   readonly streamed: boolean
   readonly name: string
   /** How many draws there are for each setting. The temperature gets more, together on all ways. */
@@ -84,18 +85,42 @@ const countPenalties = Effect.fnUntraced(function* (subject: SuiteSubject, way: 
   })
 })
 
+/** Draws several tokens, and counts how often the first one comes again after it came as often as the design says. */
+const countSequence = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way, { before, bias, chance, fields: tested, first, name, other }: Sequence) {
+  const { tokenizer } = subject.repository
+  if (tokenizer === null) return []
+  const begun = Array.from({ length: before }, () => first.id)
+  const [again, changed] = (yield* tokenizer.decode([
+    [...begun, first.id],
+    [...begun, other.id]
+  ])).map((text) => text.trim())
+  const logit_bias = { [String(first.id)]: raised + bias / 2, [String(other.id)]: raised - bias / 2 }
+  const fields = { ...neutral, ...tested, max_tokens: before + 1, logit_bias }
+  const drawn = yield* drawTokens(subject, way.known.drawPath, { count: 2 * way.draws(name), fields, seed: way.seed, streamed: way.streamed })
+  const hits = drawn.filter((text) => text === again).length
+  const count: Count = { field: name, cell: 0, way: way.name, hits, chance, draws: hits + drawn.filter((text) => text === changed).length }
+  return [count]
+})
+
+const offeredOn = ({ capabilities }: SuiteSubject, { drawPath }: KnownDraws): ReadonlySet<string> =>
+  new Set(capabilities.supported_parameters_by_endpoint[drawPath.path] ?? [])
+
 const countWay = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way) {
-  const { drawPath, tokens } = way.known
-  const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[drawPath.path] ?? [])
+  const { tokens } = way.known
+  const offered = offeredOn(subject, way.known)
   // If an engine adds the bias after this penalty, the share depends on logits that no engine reports.
   const isKnown = ({ field }: Design) => offered.has(field) && (field !== "repetition_penalty" || subject.offers.biasBeforePenalties === true)
   const counts = yield* Effect.forEach(designsFor(tokens.length).filter(isKnown), (design) => countDesign(subject, way, design))
-  return [...counts.flat(), ...(yield* countPenalties(subject, way, offered))]
+  const sequences = yield* Effect.forEach(way.sequences, (sequence) => countSequence(subject, way, sequence))
+  return [...counts.flat(), ...(yield* countPenalties(subject, way, offered)), ...sequences.flat()]
 })
 
-/** The same results on all ways together: a small fault of all of them shows only in many draws. */
+/**
+ * The same results on all ways together: a small fault of all of them shows only in many draws. The chances of sequences
+ * depend on the prompt, so these are added up for each path.
+ */
 export const pooled = (counts: ReadonlyArray<Count>): ReadonlyArray<Count> => {
-  const byResult = Map.groupBy(counts, ({ cell, field }) => `${field} ${cell}`)
+  const byResult = Map.groupBy(counts, ({ cell, chance, field }) => `${field} ${cell} ${chance}`)
   return [...byResult.values()].flatMap((same) => {
     const [first] = same
     const sum = (of: (count: Count) => number) => same.reduce((total, count) => total + of(count), 0)
@@ -133,11 +158,15 @@ export const samplingDistribution = (): TrialCheck => {
       const paths = routes.map((known) => ({ ...known, tokens: known.tokens.slice(0, size) }))
       if (paths.length === 0) return yield* new NotApplicable({ reason: "no tokens of known log-probability" })
       const { draws } = extentOf(subject.parameters)
-      const ways = paths.flatMap((known) => [false, true].map((streamed) => ({ known, streamed })))
+      const planned = yield* Effect.forEach(paths, (known) =>
+        Effect.map(sequencesOf(subject, known, offeredOn(subject, known)), (sequences) => ({ known, sequences }))
+      )
+      const ways = planned.flatMap((path) => [false, true].map((streamed) => ({ ...path, streamed })))
       runs++
-      const counts = yield* Effect.forEach(ways, ({ known, streamed }, at) =>
+      const counts = yield* Effect.forEach(ways, ({ known, sequences, streamed }, at) =>
         countWay(subject, {
           known,
+          sequences,
           streamed,
           name: `${known.drawPath.name}${streamed ? " streamed" : ""}`,
           draws: (field) => (field === "temperature" ? Math.ceil((thresholds.temperatureDraws * draws) / ways.length) : draws),

@@ -185,6 +185,14 @@ export const thresholds = {
   decodeMean: 0.05,
   decodeWorst: 1.5,
   /**
+   * The longest prompt after which generated tokens are compared (it is computed twelve times), and their largest mean
+   * difference, at most `longMean`: a part for all engines, and a multiple of what the same engine differs by after
+   * short prompts. The rounding of an engine would hide a lost part of the prompt; engines without it hide nothing.
+   */
+  longPrompt: 8_192,
+  longPromptMean: 0.01,
+  longPromptRounding: 3,
+  /**
    * Windows of a long answer in tokens, and the largest mean difference in a window: without signs if the answer is
    * greedy, with signs if it was drawn. Not measured on a GPU. Rounding of 16 bits moved tokens of texts by 0.04 to 0.05 on
    * processors, in either direction, and likely tokens less.

@@ -135,6 +135,16 @@ describe(`counts of drawn tokens (seed ${seed})`, () => {
     })
   }
 
+  it("of different chances are never added up", () => {
+    const count = { field: "random_numbers", cell: 0, hits: 40, draws: 80, chance: 0.5 }
+    const counts = [
+      { ...count, way: "texts" },
+      { ...count, way: "texts streamed" },
+      { ...count, way: "messages", chance: 0.7 }
+    ]
+    assert.deepStrictEqual(pooled(counts), [{ ...count, way: "all ways", hits: 80, draws: 160 }])
+  })
+
   it("find a temperature that is applied after a cut", () => {
     for (const field of ["top_p", "min_p"]) {
       const design = designs.find((each) => each.field === field)

@@ -13,11 +13,17 @@ const readTokens = 1_024
  */
 const isWord = (text: string): boolean => /^\p{Ll}{3,12}$/u.test(text)
 
-/** Words among tokens from anywhere in the vocabulary. If there are too few, words of the suite's prose. */
-const wordsIn = Effect.fnUntraced(function* ({ repository: { tokenizer } }: SuiteSubject, draw: (bound: number) => number) {
-  if (tokenizer === null) return proseWords
-  const drawn = Array.from({ length: readTokens }, () => [draw(tokenizer.vocabulary)])
-  const words = [...new Set((yield* tokenizer.decode(drawn)).map((text) => text.trim()))].filter(isWord)
+/** Words among tokens from anywhere in the vocabulary, each with its token. */
+export const wordTokens = Effect.fnUntraced(function* ({ repository: { tokenizer } }: SuiteSubject, draw: (bound: number) => number) {
+  if (tokenizer === null) return new Map<string, number>()
+  const drawn = Array.from({ length: readTokens }, () => draw(tokenizer.vocabulary))
+  const texts = (yield* tokenizer.decode(drawn.map((id) => [id]))).map((text) => text.trim())
+  return new Map(drawn.flatMap((id, at) => (isWord(texts[at] ?? "") ? [[texts[at] ?? "", id]] : [])))
+})
+
+/** Words from the vocabulary. If there are too few, words of the suite's prose. */
+const wordsIn = Effect.fnUntraced(function* (subject: SuiteSubject, draw: (bound: number) => number) {
+  const words = [...(yield* wordTokens(subject, draw)).keys()]
   return words.length < 24 ? proseWords : words
 })
 
