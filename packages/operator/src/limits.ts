@@ -29,6 +29,10 @@ export const fetchInterval = 10_000
 export const referenceDeadline = 2 * 3_600_000
 /** How long the Job of a reference may exist until it has ended. Its pod may wait for a node, and others for its place. */
 export const referenceJobDeadline = 3 * 3_600_000
+/** How long the pod of a reference may lack a node until its Job gives its place to a run that waits for one. */
+export const referencePatience = 5 * 60_000
+/** How long the runs of such a Job go after others. */
+export const referenceRest = 15 * 60_000
 /** How long a trial waits for a reference whose pod has no node. */
 export const referencePlacement = 30_000
 /** How long Kubernetes keeps the Job of a reference after its end, unless the operator deletes it earlier. */

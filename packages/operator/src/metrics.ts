@@ -61,7 +61,7 @@ export const operatorMetrics = {
     labels: ["outcome"],
     unit: "Jobs",
     meaning:
-      "Jobs that have ended, by outcome: computed, unused (no run needed it any more), not_started (no node, or ended by the cluster) or the code of the cause that is remembered"
+      "Jobs that have ended, by outcome: computed, unused (no run needed it any more), yielded (no node had room for it, and another run needed its place), not_started (no node, or ended by the cluster) or the code of the cause that is remembered"
   }),
   backgroundSeconds: histogram("seatrial_operator_background_seconds", long, {
     labels: ["kind", "outcome"],

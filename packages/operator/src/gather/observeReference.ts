@@ -39,6 +39,13 @@ const causeIn = (pod: WatchedPod): string | null => {
 /** Whether a node has the pod, and the pod has not ended. */
 const isPlaced = (pod: WatchedPod): boolean => pod.spec?.nodeName !== undefined && !hasEnded(pod)
 
+/** Since when the Job has waited for a node, Unix milliseconds. Null if it may soon get another pod. `pods`: the pods of the Job. */
+export const unplacedSince = ({ metadata }: WatchedJob, pods: ReadonlyArray<WatchedPod>): number | null => {
+  if (pods.length === 0) return millisOf(metadata.creationTimestamp)
+  const pending = pods.filter((pod) => pod.spec?.nodeName === undefined && !hasEnded(pod))
+  return pending.reduce<number | null>((latest, pod) => Math.max(latest ?? 0, millisOf(pod.metadata.creationTimestamp) ?? 0), null)
+}
+
 /** The state of the Job of a reference. `pods`: the pods of the Job. */
 export const observeReferenceJob = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): ObservedReference => {
   if (job.metadata.deletionTimestamp !== undefined) return ObservedReference.Leaving()

@@ -95,9 +95,11 @@ export const decideRun = Effect.fnUntraced(function* (
   // The engine of a released run exists again if another run reuses it. The run is released again after that.
   if (observation.released && enginesOf(observation).some(({ alone }) => alone.pod !== null) && run.engineRun === run.id) memory.released.delete(run.id)
   const wentFirst = memory.pool.goesFirst(run.id)
+  const waited = memory.references.waiting()
   const gaveUpTurn = memory.references.decided(run.id, observation.reference, decision.work === "preparation")
   // At once: if the pass fails after this and is repeated, nothing changes here any more.
   if (notePlace(memory, decided)) yield* Effect.forEach(memory.pool.queued(), enqueue, { discard: true })
+  if (memory.references.waiting() > waited) yield* memory.references.offerPlaces
   if (gaveUpTurn) yield* Effect.forEach(memory.references.next(), enqueue, { discard: true })
   if (!wentFirst && memory.pool.goesFirst(run.id)) yield* Effect.forEach(memory.pool.yielders(), enqueue, { discard: true })
   return decided

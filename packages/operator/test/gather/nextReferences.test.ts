@@ -14,6 +14,9 @@ const jobs = (users: Readonly<Record<string, ReadonlyArray<string>>>): Reference
   new Map(Object.entries(users).map(([name, organizations]) => [name, new Set(organizations)]))
 const limits = { inAll: 4, perOrganization: 2 }
 
+/** The Job "0" rests. */
+const resting = new Set(["0"])
+
 const cases: ReadonlyArray<readonly [promise: string, jobs: ReferenceLoad["jobs"], waiting: ReferenceLoad["waiting"], next: ReadonlyArray<number>]> = [
   ["without a run nobody is next", jobs({ x: ["a"] }), [], []],
   ["a run goes at once while few Jobs compute", jobs({}), waiting("a 1"), [0]],
@@ -27,12 +30,14 @@ const cases: ReadonlyArray<readonly [promise: string, jobs: ReferenceLoad["jobs"
   ["runs of one commit get one turn", jobs({}), waiting("a 1", "a 1", "b 1", "b 2"), [0, 3]],
   ["a run whose Job exists needs no turn", jobs({ x: ["b"] }), waiting("a x"), []],
   ["a shared Job counts for each organization that uses it", jobs({ x: ["a", "b"], y: ["b"] }), waiting("a 1", "a 2", "b 3"), [0]],
-  ["a Job of which no user is known counts in all only", jobs({ w: [], x: [], y: [] }), waiting("a 1", "a 2"), [0]]
+  ["a Job of which no user is known counts in all only", jobs({ w: [], x: [], y: [] }), waiting("a 1", "a 2"), [0]],
+  ["a Job that rests goes after all others", jobs({ w: ["b"], x: ["c"] }), waiting("a 0", "b 1", "c 2"), [1, 2]],
+  ["and goes if no other waits", jobs({ w: ["b"], x: ["b"] }), waiting("a 0", "b 1"), [0]]
 ]
 
 describe("the next reference to compute", () => {
   for (const [promise, has, waits, next] of cases)
-    it(promise, () => assert.deepStrictEqual(nextReferences({ jobs: has, waiting: waits }, limits), next.map(id)))
+    it(promise, () => assert.deepStrictEqual(nextReferences({ jobs: has, waiting: waits, resting }, limits), next.map(id)))
 
   const small = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))
   it.prop(
@@ -41,7 +46,7 @@ describe("the next reference to compute", () => {
     ([waits, has]) => {
       const running = new Map<string, Set<string>>()
       for (const [name, organization] of has) running.set(`${name}`, (running.get(`${name}`) ?? new Set()).add(`${organization}`))
-      const load = { jobs: running, waiting: waiting(...waits.map(([organization, name]) => `${organization} ${name}`)) }
+      const load = { jobs: running, waiting: waiting(...waits.map(([organization, name]) => `${organization} ${name}`)), resting }
       const next = load.waiting.filter((run) => nextReferences(load, limits).includes(run.id))
       const countOf = (organization: string) =>
         [...running.values()].filter((users) => users.has(organization)).length + next.filter((run) => run.organization === organization).length

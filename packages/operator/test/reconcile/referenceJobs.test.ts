@@ -6,7 +6,7 @@ import { PrometheusMetrics } from "effect/observability"
 import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { otherDeployment, revision, run } from "../observations.ts"
-import { fails, jobsOf, type Stage, serves, stageWith } from "./referenceStage.ts"
+import { computes, fails, jobsOf, type Stage, serves, stageWith, waitsForNode } from "./referenceStage.ts"
 
 const other: Run = { ...run, id: otherDeployment, engineRun: otherDeployment, orgSlug: "other" }
 const created = ({ writes }: Stage) => writes.filter((write) => write.startsWith("create Job reference-")).length
@@ -166,15 +166,15 @@ describe("the Job of a reference that the cluster ended", () => {
   })
 })
 
-describe("the number of Jobs of references", () => {
-  const commitOf = (id: Run["id"]) => Commit.make(Buffer.from(id).toString("hex").slice(-40))
-  const crowd = (runs: ReadonlyArray<Run>) => {
-    const stage = stageWith()
-    stage.setFacts((id) => ({ ...revision.facts, commit: commitOf(id) }))
-    stage.cancelUnheard(0)
-    return { stage, begin: Effect.sync(() => runs.forEach(stage.add)) }
-  }
+const commitOf = (id: Run["id"]) => Commit.make(Buffer.from(id).toString("hex").slice(-40))
+const crowd = (runs: ReadonlyArray<Run>) => {
+  const stage = stageWith()
+  stage.setFacts((id) => ({ ...revision.facts, commit: commitOf(id) }))
+  stage.cancelUnheard(0)
+  return { stage, begin: Effect.sync(() => runs.forEach(stage.add)) }
+}
 
+describe("the number of Jobs of references", () => {
   it.effect("is limited for an organization, and no other organization waits for it", () => {
     const { begin, stage } = crowd([...runsOf("many", 1, 6), ...runsOf("few", 11, 1)])
     return Effect.gen(function* () {
@@ -211,5 +211,75 @@ describe("the number of Jobs of references", () => {
       assert.isAtMost(most, 4)
       assert.strictEqual((yield* shown).ended.out_of_memory, (ended.out_of_memory ?? 0) + 9)
     })
+  })
+})
+
+describe("the Job of a reference that no node has room for", () => {
+  const minutes = (count: number) => Effect.forEach(Array.from({ length: count }), () => TestClock.adjust("1 minute"), { discard: true })
+
+  it.effect("keeps its place for five minutes, then gives it to a run that waits for one, and gets a later one", () => {
+    const { begin, stage } = crowd([...runsOf("a", 1, 2), ...runsOf("b", 11, 2), ...runsOf("c", 21, 1)])
+    stage.setReferenceStory(waitsForNode(stage))
+    return Effect.gen(function* () {
+      const { ended } = yield* shown
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* begin
+          yield* stage.until(() => jobsOf(stage).length === 4)
+          yield* minutes(4)
+          const first = jobsOf(stage)
+          stage.setReferenceStory(computes(stage))
+          yield* minutes(2)
+          assert.deepStrictEqual([created(stage), jobsOf(stage).length], [5, 4])
+          assert.strictEqual((yield* shown).ended.yielded, (ended.yielded ?? 0) + 1)
+          const [placed = ""] = jobsOf(stage).filter((job) => !first.includes(job))
+          fails(stage, 137, "OOMKilled")(placed)
+          yield* stage.until(() => created(stage) === 6)
+          assert.sameMembers(
+            jobsOf(stage).filter((job) => job !== placed),
+            first
+          )
+        })
+      )
+    })
+  })
+
+  it.effect("keeps its place while no run waits for it", () => {
+    const { begin, stage } = crowd(runsOf("a", 1, 2))
+    stage.setReferenceStory(waitsForNode(stage))
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* begin
+        yield* stage.until(() => jobsOf(stage).length === 2)
+        yield* minutes(60)
+        assert.deepStrictEqual([created(stage), jobsOf(stage).length], [2, 2])
+        // Another organization has more runs from now on than places are left.
+        for (const each of runsOf("b", 11, 3)) stage.add({ ...each, phaseSince: 3_600_000 })
+        yield* stage.until(() => created(stage) === 5)
+        assert.lengthOf(jobsOf(stage), 4)
+      })
+    )
+  })
+
+  it.effect("takes turns with others of its kind, at most one in 20 minutes", () => {
+    const { begin, stage } = crowd(runsOf("a", 1, 3))
+    // No trial begins.
+    stage.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "0" }, conditions: [{ type: "Ready", status: "True" }] } })
+    let minute = 0
+    stage.setReferenceStory(waitsForNode(stage, () => minute * 60_000))
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* begin
+        yield* stage.until(() => jobsOf(stage).length === 2)
+        for (minute = 1; minute <= 120; minute++) yield* TestClock.adjust("1 minute")
+        const counts = new Map<string, number>()
+        for (const write of stage.writes.filter((each) => each.startsWith("create Job reference-"))) counts.set(write, (counts.get(write) ?? 0) + 1)
+        // Of three Jobs two have a place. Each keeps its place for longer than five minutes, and rests for 15.
+        assert.deepStrictEqual(
+          [...counts.values()].sort((one, other) => one - other),
+          [3, 3, 4]
+        )
+      })
+    )
   })
 })

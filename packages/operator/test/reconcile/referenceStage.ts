@@ -10,14 +10,17 @@ export const computed = { sequences: [{ ids: [1, 2], logprobs: [-1.5] }], contin
 
 export const jobsOf = ({ kube }: Stage) => kube.names("Job").filter((name) => name.startsWith("reference-"))
 /** The Job has a pod with that status. */
-const hasPod = (stage: Stage, job: string, nodeName: string | undefined, status: object) =>
+const hasPod = (stage: Stage, job: string, nodeName: string | undefined, status: object, since = 0) =>
   stage.kube.add("Pod", `${job}-x`, {
-    metadata: { labels: { [referenceLabel]: job } },
+    metadata: { labels: { [referenceLabel]: job }, creationTimestamp: new Date(since).toISOString() },
     spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
     status
   })
-/** No node has room for the pod of the Job. */
-export const waitsForNode = (stage: Stage) => (job: string) => hasPod(stage, job, undefined, { phase: "Pending" })
+/** No node has room for the pod of the Job, which was created at that time. */
+export const waitsForNode =
+  (stage: Stage, since = () => 0) =>
+  (job: string) =>
+    hasPod(stage, job, undefined, { phase: "Pending" }, since())
 /** The Job computes. */
 export const computes = (stage: Stage) => (job: string) => hasPod(stage, job, "cpu-1", { phase: "Running" })
 /** The pod of the Job ends like this. */

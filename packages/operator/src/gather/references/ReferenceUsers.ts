@@ -34,6 +34,8 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
   /** Runs without a Job: those that wait for their turn, and those that create it. */
   const waits = new Set<DeploymentId>()
   const creates = new Set<DeploymentId>()
+  /** The Jobs that gave their places to others. */
+  const resting = new Set<string>()
   /** Runs of an earlier leader whose first pass is still to come, with the number of passes that failed; null until they are read. */
   let expected: Map<DeploymentId, number> | null = null
 
@@ -43,15 +45,18 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
       return use === undefined ? [] : [{ id, ...use }]
     })
   const usersOf = (name: string): ReadonlySet<string> => new Set(namedOf(index.of(name)).map(({ organization }) => organization))
+  /** The Jobs that have not ended or are about to be created. */
+  const activeNames = () => new Set([...ledger.active(), ...namedOf(creates).map(({ name }) => name)])
   /** `asks`: a run that waits too. */
   const next = (...asks: ReadonlyArray<DeploymentId>): ReadonlyArray<DeploymentId> => {
-    const names = new Set([...ledger.active(), ...namedOf(creates).map(({ name }) => name)])
+    const names = activeNames()
     // Most changes come while no further Job may exist. Their cost must not depend on how many runs wait.
     if (names.size >= limits.inAll) return []
     const jobs = new Map([...names].map((name) => [name, usersOf(name)]))
-    return nextReferences({ jobs, waiting: namedOf(new Set([...waits, ...asks])) }, limits)
+    return nextReferences({ jobs, waiting: namedOf(new Set([...waits, ...asks])), resting }, limits)
   }
   const enqueueNext = Effect.suspend(() => Effect.forEach(next(), enqueue, { discard: true }))
+  const offerPlaces = Effect.suspend(() => Effect.forEach(ledger.active(), enqueueJob, { discard: true }))
   const enqueueJobs = Effect.suspend(() => Effect.forEach(ledger.names(), enqueueJob, { discard: true }))
   /** The Jobs without a user are known once no run is expected any more. */
   const expectNoMore = (id: DeploymentId) => Effect.suspend(() => (expected?.delete(id) === true && expected.size === 0 ? enqueueJobs : Effect.void))
@@ -87,6 +92,18 @@ export const makeReferenceUsers = ({ enqueue, enqueueJob, ledger, limits }: Refe
       else if (_tag === "Absent" && isCreating) creates.add(id)
       return hadTurn && !waits.has(id) && !creates.has(id)
     },
+    /** Whether a run that waits would get the place of that Job. */
+    isWanted: (name: string): boolean => {
+      const jobs = new Map([...activeNames()].map((each) => [each, usersOf(each)]))
+      const load = { waiting: namedOf(waits).filter((each) => !resting.has(each.name)), resting }
+      const now = nextReferences({ ...load, jobs }, limits).length
+      return nextReferences({ ...load, jobs: new Map([...jobs].filter(([each]) => each !== name)) }, limits).length > now
+    },
+    /** The Job gives its place to another. Its runs go after others until `rested`. */
+    rest: (name: string): void => void resting.add(name),
+    rested: (name: string): Effect.Effect<void> => Effect.suspend(() => (resting.delete(name) ? Effect.andThen(enqueueNext, offerPlaces) : Effect.void)),
+    /** Requests a check of the Jobs that may give their places to a run that has begun to wait. */
+    offerPlaces,
     /** Runs that may create their Jobs now. */
     next: (): ReadonlyArray<DeploymentId> => next(),
     /** The number of runs that wait for their turn. */

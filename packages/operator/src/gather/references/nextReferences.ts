@@ -17,6 +17,8 @@ export interface ReferenceLoad {
   /** The organizations that use each Job, for the Jobs that have not ended or are about to be created, by name. */
   readonly jobs: ReadonlyMap<string, ReadonlySet<string>>
   readonly waiting: ReadonlyArray<WaitingReference>
+  /** The Jobs that got no node lately. They go after the others. */
+  readonly resting: ReadonlySet<string>
 }
 
 /** The number of Jobs of each organization. A Job counts for each organization that uses it. */
@@ -30,15 +32,17 @@ const isOlder = (one: WaitingReference, other: WaitingReference): boolean => one
 
 /**
  * The runs that may create their Jobs now, in order. The organization with the fewest Jobs goes first, and its oldest run.
- * Runs with the same Job get one turn.
+ * Runs with the same Job get one turn. Jobs that rest go last.
  */
-export const nextReferences = ({ jobs, waiting }: ReferenceLoad, { inAll, perOrganization }: ReferenceLimits): ReadonlyArray<DeploymentId> => {
+export const nextReferences = ({ jobs, resting, waiting }: ReferenceLoad, { inAll, perOrganization }: ReferenceLimits): ReadonlyArray<DeploymentId> => {
   const free = inAll - jobs.size
   if (free <= 0) return []
   const counts = countJobs(jobs)
   const countOf = ({ organization }: WaitingReference): number => counts.get(organization) ?? 0
   const goesFirst = (one: WaitingReference, other: WaitingReference): boolean =>
-    countOf(one) < countOf(other) || (countOf(one) === countOf(other) && isOlder(one, other))
+    resting.has(one.name) === resting.has(other.name)
+      ? countOf(one) < countOf(other) || (countOf(one) === countOf(other) && isOlder(one, other))
+      : resting.has(other.name)
   const names = new Set(jobs.keys())
   const next: Array<DeploymentId> = []
   while (next.length < free) {
