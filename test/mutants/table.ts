@@ -90,6 +90,10 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   numbers_drawn_in_pairs: ["sampling_distribution"],
   logit_bias_half: ["sampling_distribution"],
   chat_temperature_doubled_streamed: ["sampling_distribution"],
+  responses_temperature_80: ["responses_draws"],
+  responses_temperature_80_streamed: ["responses_draws"],
+  messages_temperature_80: ["messages_draws"],
+  messages_temperature_80_streamed: ["messages_draws"],
   texts_penalties_ignored: ["sampling_distribution"],
 
   // Characters of several code points.
@@ -353,6 +357,10 @@ export const needsExtent: ReadonlySet<string> = new Set([
   "logits_flat_from_256",
   "garbage_after_400",
   "temperature_90",
+  "responses_temperature_80",
+  "responses_temperature_80_streamed",
+  "messages_temperature_80",
+  "messages_temperature_80_streamed",
   "top_p_90",
   "top_k_half",
   "repetition_penalty_half",

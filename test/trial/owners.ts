@@ -163,8 +163,8 @@ export const featureOwners: Readonly<Record<Flag, Owners>> & Readonly<Record<str
 export const pathOwners: Readonly<Record<InferencePath, Owners>> = {
   "/v1/chat/completions": ["template_agrees"],
   "/v1/completions": ["usage_exact"],
-  "/v1/responses": ["responses_path", "responses_salt", "responses_images"],
-  "/v1/messages": ["messages_path", "messages_salt", "messages_images"],
+  "/v1/responses": ["responses_path", "responses_salt", "responses_draws", "responses_images"],
+  "/v1/messages": ["messages_path", "messages_salt", "messages_draws", "messages_images"],
   "/v1/messages/count_tokens": ["messages_path", "messages_count"]
 }
 

@@ -127,6 +127,8 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   responses_path: (capabilities) => withoutPaths(capabilities, ofResponses),
   messages_path: (capabilities) => withoutPaths(capabilities, ofMessages),
   responses_salt: (capabilities) => withoutPaths(capabilities, ofResponses),
+  responses_draws: (capabilities) => withoutPaths(capabilities, ofResponses),
+  messages_draws: (capabilities) => withoutPaths(capabilities, ofMessages),
   messages_salt: (capabilities) => withoutPaths(capabilities, ofMessages),
   messages_count: (capabilities) => withoutPaths(capabilities, new Set(["/v1/messages/count_tokens"])),
   responses_tools: withoutFieldsOn(["/v1/responses"], toolFields),

@@ -38,6 +38,8 @@ export interface TrialOffers {
   readonly exactArithmetic?: true
   /** Whether a bias is added to logits before penalties apply; absent: after them. */
   readonly biasBeforePenalties?: true
+  /** Whether the start flags give requests other sampling defaults than the repository; absent: no. */
+  readonly ownDefaults?: true
   /** Number of tokens at the end of the context that no answer can use; absent: 0. */
   readonly unfilled?: number
   /**

@@ -27,6 +27,7 @@ class InPairs extends Random {
 const sampling = (change: (settings: SamplingSettings) => Partial<SamplingSettings>) => () => ({
   sampling: (settings: SamplingSettings) => ({ ...settings, ...change(settings) })
 })
+const cooler = (value: unknown) => (typeof value === "number" ? value * 0.8 : value)
 const doubled = (value: unknown) => (typeof value === "number" ? value * 2 : value)
 
 /** Faults that change how often tokens are drawn, and leave the likeliest one as it is. */
@@ -74,6 +75,22 @@ export const drawingMutants: Mutants = {
   chat_temperature_doubled_streamed: {
     spoils: "the temperature of streamed messages is doubled",
     seams: streamedOn("/v1/chat/completions", (fields) => ({ ...fields, temperature: doubled(fields.temperature) }))
+  },
+  responses_temperature_80: {
+    spoils: "the temperature of /v1/responses is applied as 0.8 of itself",
+    seams: on("/v1/responses", (fields) => ({ ...fields, temperature: cooler(fields.temperature) }))
+  },
+  responses_temperature_80_streamed: {
+    spoils: "the temperature of streamed responses is applied as 0.8 of itself",
+    seams: streamedOn("/v1/responses", (fields) => ({ ...fields, temperature: cooler(fields.temperature) }))
+  },
+  messages_temperature_80: {
+    spoils: "the temperature of /v1/messages is applied as 0.8 of itself",
+    seams: on("/v1/messages", (fields) => ({ ...fields, temperature: cooler(fields.temperature) }))
+  },
+  messages_temperature_80_streamed: {
+    spoils: "the temperature of streamed answers of /v1/messages is applied as 0.8 of itself",
+    seams: streamedOn("/v1/messages", (fields) => ({ ...fields, temperature: cooler(fields.temperature) }))
   },
   texts_penalties_ignored: {
     spoils: "the penalties of texts above temperature 0 are not obeyed",

@@ -24,6 +24,7 @@ import { loadedTensors } from "./loadedTensors.ts"
 import { longAnswer } from "./longAnswer.ts"
 import { messagesCount, messagesPath } from "./messagesPath.ts"
 import { messagesStop } from "./messagesStop.ts"
+import { pathDraws } from "./pathDraws.ts"
 import { pathEffort } from "./pathEffort.ts"
 import { pathForms, textsEcho } from "./pathForms.ts"
 import { pathImages } from "./pathImages.ts"
@@ -87,12 +88,13 @@ const chatFeatures: ReadonlyArray<TrialCheck> = [
 ]
 
 /** The other inference paths and their features. */
-const otherPaths: ReadonlyArray<TrialCheck> = [
+const otherPaths = (): ReadonlyArray<TrialCheck> => [
   responsesPath,
   messagesPath,
   messagesCount,
   messagesStop,
   ...pathSalt,
+  ...pathDraws(),
   ...pathTools,
   responsesLogprobs,
   ...pathThinking,
@@ -147,7 +149,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   needle,
   charactersIntact,
   ...chatFeatures,
-  ...otherPaths,
+  ...otherPaths(),
   kvPressure(pressureSeconds),
   abortFrees(),
   badRequests,

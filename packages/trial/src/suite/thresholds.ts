@@ -31,6 +31,8 @@ export interface Extent {
   readonly streamedPrompts: number
   /** Number of drawn tokens for each setting on each way. */
   readonly draws: number
+  /** Number of first tokens that are drawn at another temperature, whole and streamed each, on a path without a bias. */
+  readonly pathDraws: number
   /** Number of tokens of the text after which they are drawn. */
   readonly drawnAfter: number
   readonly seeds: number
@@ -59,6 +61,7 @@ const regular: Extent = {
   batchTokens: 24,
   streamedPrompts: 6,
   draws: 240,
+  pathDraws: 960,
   drawnAfter: 65,
   seeds: 16,
   pressureRequests: mostTrialRequests,
@@ -86,6 +89,7 @@ const tiny: Extent = {
   batchTokens: 12,
   streamedPrompts: 3,
   draws: 24,
+  pathDraws: 24,
   drawnAfter: 33,
   seeds: 6,
   pressureRequests: 16,
@@ -228,6 +232,14 @@ export const thresholds = {
   drawTolerance: 0.1,
   /** How many times as many draws the temperature gets, on all ways together: its faults are the smallest. */
   temperatureDraws: 8,
+  /**
+   * Draws on paths without a bias: the least share of words that a cut must remove, the least share of the last token
+   * before it (rounding moves a sum of shares by at most 0.025), and the least information of a draw about the logarithm
+   * of the temperature.
+   */
+  leastRemoved: 0.05,
+  leastLastShare: 0.06,
+  leastInformation: 0.1,
   /** Minimum number of different answers to requests with different seeds. */
   differentSeeds: 3,
   /** The largest preference for one of two tokens that is tried, and the precision of the search. */
