@@ -14,7 +14,7 @@ const limits = [1, 2, 3]
 const mostAtOnce = 32
 const greedily = { temperature: 0, top_p: 1, top_k: -1 }
 
-const asked = {
+const bodies = {
   "/v1/responses": (question: string, limit: number) => ({ input: question, max_output_tokens: limit, repetition_penalty: 1, store: false }),
   "/v1/messages": (question: string, limit: number) => ({ messages: [{ role: "user", content: question }], max_tokens: limit })
 } satisfies Record<Path, (question: string, limit: number) => object>
@@ -33,7 +33,7 @@ const askOn = (subject: SuiteSubject, path: Path, question: string, limit: numbe
     path,
     JSON.stringify({
       model: subject.servedName,
-      ...asked[path](question, limit),
+      ...bodies[path](question, limit),
       ...withoutThinking(subject),
       ...(subject.offers.unsalted?.includes(path) === true ? {} : { cache_salt: subject.salt }),
       ...fields
@@ -48,8 +48,8 @@ const limitOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, 
     if (status !== 200 || generatedIn[path](text) !== 1) continue
     if (dialects[path].inputOf(text) !== prompt.length) return yield* new NotApplicable({ reason: "another prompt than on the chat route" })
     const streamed = yield* askOn(subject, path, question, limit, { ...greedily, stream: true })
-    const shown = [dialects[path].textOf(text), streamedText[path](streamed.text)].map((each) => each.trim())
-    if (shown.some((each) => !likeliest.includes(each))) return yield* new NotApplicable({ reason: "its first token is not that of the chat route" })
+    const firsts = [dialects[path].textOf(text), streamedText[path](streamed.text)].map((each) => each.trim())
+    if (firsts.some((each) => !likeliest.includes(each))) return yield* new NotApplicable({ reason: "its first token is not that of the chat route" })
     return limit
   }
   return yield* new NotApplicable({ reason: "no answer of one token" })
@@ -90,7 +90,7 @@ const hasOwnDefaults = ({ offers, repository }: SuiteSubject): boolean => {
   return offers.ownDefaults === true || min_p !== 0 || repetition_penalty !== 1
 }
 
-/** What is known of the first tokens of a trial: the same for each path, and again at each second attempt. */
+/** Reads the first tokens once for both paths, and again at each second attempt. */
 type Knows = (subject: SuiteSubject, isAgain: boolean) => ReturnType<typeof knownStart>
 
 const drawsOn = (name: string, path: Path, knows: Knows): TrialCheck => {

@@ -12,7 +12,7 @@ export interface Shape {
   readonly top_k: number
 }
 
-/** First tokens of four models: the listed ones; others have what is left. Texts have blanks as tokens do. */
+/** Shares of the first tokens of four models. Unlisted tokens share the rest. */
 export const models = {
   uncertain: { The: 0.3, A: 0.2, " The": 0.02, It: 0.12, In: 0.08, There: 0.05, Once: 0.04, One: 0.03, This: 0.03, My: 0.02, "": 0.02 },
   sure: { he: 0.84, ra: 0.066, c: 0.02, U: 0.015, her: 0.008, F: 0.006, g: 0.0057, hi: 0.0051, ri: 0.0033, ed: 0.0031, el: 0.0028, "\n": 0.0025 },
@@ -118,8 +118,8 @@ export const drawingSubject = Effect.fnUntraced(function* ({
   const tokens = tokensOf(model)
   const draw = drawer(seed)
   const unit = () => draw(2 ** 30) / 2 ** 30
-  let asked = 0
-  const promptIds = () => Array.from({ length: promptLength }, (_, at) => (changes && at === 0 ? 1_000 + asked : at))
+  let requests = 0
+  const promptIds = () => Array.from({ length: promptLength }, (_, at) => (changes && at === 0 ? 1_000 + requests : at))
   const makers = new Map<string, () => string>()
   const drawn = (shape: Shape) => {
     const key = JSON.stringify(shape)
@@ -129,7 +129,7 @@ export const drawingSubject = Effect.fnUntraced(function* ({
   }
   const usage = { prompt_tokens: promptLength, completion_tokens: 1, total_tokens: promptLength + 1 }
   const reply = (path: string, text: string) => {
-    asked++
+    requests++
     const { max_output_tokens = 1 + fewer, prompt, stream = false, temperature, top_k, top_p } = Schema.decodeUnknownSync(Asked)(text)
     if (prompt !== undefined) {
       const id = prompt.at(-1) ?? 0
@@ -148,9 +148,9 @@ export const drawingSubject = Effect.fnUntraced(function* ({
     }
     if (path === "/v1/responses" && max_output_tokens <= fewer) return null
     const shape = { temperature, top_p, top_k }
-    const said = hides ? "" : drawn(temperature === 0 ? shape : (shaped?.(shape, path, stream) ?? shape))
+    const first = hides ? "" : drawn(temperature === 0 ? shape : (shaped?.(shape, path, stream) ?? shape))
     const output_tokens = path === "/v1/responses" ? max_output_tokens - fewer : 1
-    const { events, whole } = answersOn[path](said, { input_tokens: promptLength + added, output_tokens, total_tokens: promptLength + added + output_tokens })
+    const { events, whole } = answersOn[path](first, { input_tokens: promptLength + added, output_tokens, total_tokens: promptLength + added + output_tokens })
     return stream ? events.map((event) => dataFrame(event)).join("") : JSON.stringify(whole)
   }
   const subject = yield* subjectAt("http://127.0.0.1:9")

@@ -6,7 +6,7 @@ import { vocabularyWords } from "../texts/vocabularyWords.ts"
 import { thresholds } from "../thresholds.ts"
 import { cutSplits, type FirstWord, isWord, type ListedToken, type Split, temperatureSplit, wordsAmong } from "./firstWords.ts"
 
-/** A question of this trial, and what is known of the first token of its answer. */
+/** A question of this trial, and the likeliest first tokens of its answer. */
 export interface KnownStart {
   readonly question: string
   readonly prompt: ReadonlyArray<number>

@@ -22,7 +22,7 @@ export interface Split {
   readonly chance: number
   /** Whether the setting makes all other words impossible. */
   readonly isClosed: boolean
-  /** What one draw tells about the logarithm of the temperature: the inverse of the variance of its best estimate. */
+  /** Fisher information of one draw about the logarithm of the temperature. */
   readonly information: number
 }
 
@@ -38,7 +38,7 @@ export const wordsAmong = (listed: ReadonlyArray<ListedToken>): ReadonlyArray<Fi
   [...Map.groupBy(listed, ({ text }) => text)].flatMap(([text, tokens]) => (isWord(text) ? [{ text, logprobs: tokens.map(({ logprob }) => logprob) }] : []))
 
 /**
- * Separates the likeliest words from the others where the share changes most with the temperature. Null if there are
+ * Separates the likeliest words from the remaining ones where the share changes most with the temperature. Null if there are
  * not two words.
  */
 export const splitOf = (field: string, words: ReadonlyArray<FirstWord>, fields: Split["fields"], isClosed: boolean): Split | null => {
@@ -63,7 +63,7 @@ export const splitOf = (field: string, words: ReadonlyArray<FirstWord>, fields: 
       likely: new Set(likely.map(({ text }) => text)),
       chance,
       isClosed,
-      // A share that is almost nothing or all tells little, and its figures are lost to rounding.
+      // A share near 0 or 1 is lost to rounding.
       information: Math.min(chance, 1 - chance) < leastShare ? 0 : change ** 2 / (chance * (1 - chance))
     }
   })
@@ -73,16 +73,16 @@ export const splitOf = (field: string, words: ReadonlyArray<FirstWord>, fields: 
 /** A temperature below 1 would enlarge the differences that rounding makes. */
 const temperatures = [1.2, 1.4, 1.7]
 
-/** The temperature at which the words tell most about it, with the share of draws that are these words. */
+/** The split with the most information, at any of the temperatures. Draws of unknown words have no information. */
 export const temperatureSplit = (words: ReadonlyArray<FirstWord>, listed: ReadonlyArray<ListedToken>): Split | null => {
   const visible = (temperature: number) => {
     const weight = (logprob: number) => Math.exp(logprob / temperature)
     const rest = Math.max(0, 1 - sum(listed.map(({ logprob }) => Math.exp(logprob))))
     const least = Math.min(0, ...listed.map(({ logprob }) => logprob))
     // Tokens that are not listed count as if each was as likely as the last listed one.
-    const others = (rest / Math.exp(least)) * weight(least)
-    const shown = sum(words.flatMap(({ logprobs }) => logprobs).map(weight))
-    return shown / (sum(listed.map(({ logprob }) => weight(logprob))) + others)
+    const unlisted = (rest / Math.exp(least)) * weight(least)
+    const known = sum(words.flatMap(({ logprobs }) => logprobs).map(weight))
+    return known / (sum(listed.map(({ logprob }) => weight(logprob))) + unlisted)
   }
   const splits = temperatures.flatMap((temperature) => {
     const split = splitOf("temperature", words, { ...off, temperature }, false)
