@@ -1,37 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
 import { drawer } from "../../src/promptTokens.ts"
 import { cutSplits, type ListedToken, type Split, temperatureSplit, wordsAmong } from "../../src/suite/draws/firstWords.ts"
-import { countsOf } from "../../src/suite/pathDraws.ts"
-import { judgeCounts } from "../../src/suite/samplingDistribution.ts"
-import { extentOf, thresholds, tinyParameters } from "../../src/suite/thresholds.ts"
-import { drawFrom, type ModelName, type Shape, tokensOf } from "./drawnStarts.ts"
+import { thresholds } from "../../src/suite/thresholds.ts"
+import { type ModelName, type Shape, tokensOf } from "./drawnStarts.ts"
+import { listed, rounded, runOf, splitsOf } from "./pathRuns.ts"
 
 const seed = Number(process.env.SEATRIAL_TEST_SEED ?? Date.now() % 1e9)
 const draw = drawer(seed)
 const unit = () => draw(2 ** 30) / 2 ** 30
 /** Number of simulated runs of a right engine. */
-const trials = Number(process.env.SEATRIAL_DRAW_TRIALS ?? 300)
-const { pathDraws } = extentOf(tinyParameters)
+const trials = 300
 
-const listed = 20
-const splitsOf = (tokens: ReadonlyArray<ListedToken>): ReadonlyArray<Split> => {
-  const top = tokens.slice(0, listed)
-  const temperature = temperatureSplit(wordsAmong(top), top)
-  return [...(temperature === null ? [] : [temperature]), ...cutSplits(top)]
-}
-
-/** How many runs alarm, of an engine with these tokens that shapes them so, if the splits were made of other tokens. */
+/** How many runs alarm. */
 const alarms = (runs: number, splits: ReadonlyArray<Split>, tokens: ReadonlyArray<ListedToken>, shaped: (shape: Shape, way: string) => Shape) => {
-  const ways = splits.flatMap((split) => ["whole", "streamed"].map((way) => ({ split, way, one: drawFrom(tokens, shaped(split.fields, way), unit) })))
-  let count = 0
-  for (let run = 0; run < runs; run++) {
-    const counts = ways.flatMap(({ one, split, way }) =>
-      countsOf(split, way, Array.from({ length: split.field === "temperature" ? pathDraws : pathDraws / 4 }, one))
-    )
-    if (Exit.isFailure(Effect.runSyncExit(judgeCounts(counts)))) count++
-  }
-  return count
+  const run = runOf(splits, tokens, shaped, unit)
+  return Array.from({ length: runs }, run).filter(Boolean).length
 }
 
 const right = (shape: Shape) => shape
@@ -50,17 +33,7 @@ describe(`counts of first tokens (seed ${seed})`, () => {
       // Six standard deviations more than the most that is expected.
       const limit = most + 6 * Math.sqrt(most) + 6
       assert.isAtMost(alarms(trials, splits, tokens, right), limit)
-      // Every second token is likelier by half of the tolerance, the others less likely by the other half.
-      const rounded = tokens.map(({ logprob, text }, at) => ({ text, logprob: logprob + (at % 2 === 0 ? 0.5 : -0.5) * thresholds.drawTolerance }))
-      assert.isAtMost(
-        alarms(
-          trials,
-          splits,
-          rounded.toSorted((a, b) => b.logprob - a.logprob),
-          right
-        ),
-        limit
-      )
+      assert.isAtMost(alarms(trials, splits, rounded(tokens), right), limit)
     }, 120_000)
   }
 
