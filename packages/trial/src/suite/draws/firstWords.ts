@@ -38,8 +38,7 @@ export const wordsAmong = (listed: ReadonlyArray<ListedToken>): ReadonlyArray<Fi
   [...Map.groupBy(listed, ({ text }) => text)].flatMap(([text, tokens]) => (isWord(text) ? [{ text, logprobs: tokens.map(({ logprob }) => logprob) }] : []))
 
 /**
- * Separates the likeliest words from the remaining ones where the share changes most with the temperature. Null if there are
- * not two words.
+ * Divides the words, likeliest first, at the place with the most information. Null if there are fewer than two words.
  */
 export const splitOf = (field: string, words: ReadonlyArray<FirstWord>, fields: Split["fields"], isClosed: boolean): Split | null => {
   const { temperature } = fields
