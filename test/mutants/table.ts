@@ -26,6 +26,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   positions_fixed_from_128: ["long_answer"],
   logits_flat_from_256: ["long_answer"],
   garbage_after_400: ["long_answer"],
+  answer_forgotten_from_300: ["long_answer"],
 
   // Loading of the files.
   loaded_in_8_bits: ["loaded_tensors"],
@@ -248,6 +249,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   thought_in_answer_streamed: ["reasoning_separate"],
   thought_lost: ["reasoning_separate"],
   thought_lost_streamed: ["reasoning_separate"],
+  answer_after_thought_cut_streamed: ["reasoning_separate"],
   thought_always_opened: ["thinking_toggle"],
   thought_without_end: ["reasoning_separate", "thinking_toggle"],
   responses_thought_in_answer: ["responses_path"],
@@ -356,6 +358,7 @@ export const needsExtent: ReadonlySet<string> = new Set([
   "positions_fixed_from_128",
   "logits_flat_from_256",
   "garbage_after_400",
+  "answer_forgotten_from_300",
   "temperature_90",
   "responses_temperature_80",
   "responses_temperature_80_streamed",

@@ -40,6 +40,8 @@ export interface TrialOffers {
   readonly biasBeforePenalties?: true
   /** Whether the start flags give requests other sampling defaults than the repository; absent: no. */
   readonly ownDefaults?: true
+  /** Whether `/v1/responses` has another status for an answer that the limit cuts; absent: always `completed`. */
+  readonly tellsCutResponses?: true
   /** Number of tokens at the end of the context that no answer can use; absent: 0. */
   readonly unfilled?: number
   /**

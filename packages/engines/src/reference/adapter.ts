@@ -157,6 +157,7 @@ export const reference: EngineAdapter = {
     prefixCache: true,
     seeds: true,
     biasBeforePenalties: true,
+    tellsCutResponses: true,
     exactArithmetic: true,
     loadedTensors: { values: "/get_weights_by_name", checksum: "/weights_checker", type: "auto", mostValues: Number.MAX_SAFE_INTEGER }
   }),

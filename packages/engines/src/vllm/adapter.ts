@@ -109,6 +109,7 @@ export const vllm: EngineAdapter = {
     seeds: true,
     biasBeforePenalties: true,
     ...(engine_flags?.override_generation_config === undefined ? {} : { ownDefaults: true as const }),
+    tellsCutResponses: true,
     // Templates that accept parts get each text as a part (`parse_chat_message_content`).
     ...(simulated ? { exactArithmetic: true } : { ownPrompts: vllmOwnPrompts, templated: { between: "\n", tool: {}, asParts: true } })
   }),

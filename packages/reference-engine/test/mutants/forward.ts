@@ -92,6 +92,19 @@ export const forwardMutants: Mutants = {
       }
     }
   },
+  answer_forgotten_from_300: {
+    spoils: "from the 300th generated token on, decoding sees the last 256 tokens only",
+    seams: () => {
+      const models: Array<Llama> = []
+      return {
+        model: (model) => void models.push(model),
+        position: (position, promptLength) => {
+          for (const model of models) model.window = position - promptLength >= 300 ? 256 : Number.POSITIVE_INFINITY
+          return position
+        }
+      }
+    }
+  },
   far_positions_squeezed: {
     spoils: "positions from 256 on are an eighth as far apart",
     seams: () => ({ position: (position) => (position < 256 ? position : 256 + (position - 256) / 8) })

@@ -25,6 +25,21 @@ export const thoughtMutants: Mutants = {
     spoils: "as before, only in streams",
     seams: () => ({ sending: (): Sending => (text, part) => [part === "frame" ? text.replace(reasoning, '"reasoning":null') : text] })
   },
+  answer_after_thought_cut_streamed: {
+    spoils: "streams lose the first word of the answer after the reasoning",
+    seams: () => ({
+      sending: (): Sending => {
+        const state = { thought: false, lost: false }
+        return (text, part) => {
+          if (part !== "frame") return [text]
+          state.thought ||= /"reasoning":"[^"]/.test(text)
+          if (!state.thought || state.lost || !/"content":"(?:\\n|\s)*[^"\\\s]/.test(text)) return [text]
+          state.lost = true
+          return [text.replace(/"content":"(?:[^"\\]|\\.)*"/, '"content":""')]
+        }
+      }
+    })
+  },
   thought_always_opened: {
     spoils: "every answer is read as reasoning until the end mark",
     seams: () => ({ thought: () => "opened" })

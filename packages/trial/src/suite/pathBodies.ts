@@ -1,10 +1,11 @@
-import { type InferencePath, MessageAnswer, MessageEvent, ResponseAnswer, ResponseEvent, streamEvents, TokenCountAnswer } from "@seatrial/domain"
+import { type InferencePath, MessageAnswer, MessageEvent, ResponseAnswer, ResponseEnd, ResponseEvent, streamEvents, TokenCountAnswer } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { unexpected } from "./Check.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
 
 export const decodeResponse = Schema.decodeUnknownOption(ResponseAnswer)
 export const decodeResponseText = Schema.decodeUnknownOption(Schema.fromJsonString(ResponseAnswer))
+export const decodeResponseEnd = Schema.decodeUnknownOption(Schema.fromJsonString(ResponseEnd))
 export const decodeEvent = Schema.decodeUnknownOption(Schema.fromJsonString(ResponseEvent))
 export const decodeMessage = Schema.decodeUnknownOption(Schema.fromJsonString(MessageAnswer))
 export const decodeMessageEvent = Schema.decodeUnknownOption(Schema.fromJsonString(MessageEvent))

@@ -35,19 +35,21 @@ const afterTool = {
   ]
 }
 
+const puzzleFields = (subject: SuiteSubject) => ({
+  max_tokens: roomAfterThought(subject, 128),
+  ...(subject.capabilities.reasoning_controls.thinking_toggle ? withThinking : {})
+})
+
+const askWhole = (subject: SuiteSubject) => converse(subject, puzzle, puzzleFields(subject))
+const askStreamed = (subject: SuiteSubject) => converseStreamed(subject, puzzle, puzzleFields(subject))
+
 /** Answers to the puzzle, whole and streamed, and to a conversation with a tool result if the model supports one. */
 const askPuzzle = (subject: SuiteSubject) => {
   const { capabilities } = subject
-  const on = capabilities.reasoning_controls.thinking_toggle ? withThinking : {}
-  const fields = { max_tokens: roomAfterThought(subject, 128), ...on }
   const takesResults = capabilities.supports_tool_calls && capabilities.tool_calling.tool_results
-  const toolFields = { ...fields, tools: afterTool.tools, tool_choice: "auto" }
+  const toolFields = { ...puzzleFields(subject), tools: afterTool.tools, tool_choice: "auto" }
   return Effect.all(
-    [
-      converse(subject, puzzle, fields),
-      converseStreamed(subject, puzzle, fields),
-      takesResults ? converse(subject, afterTool.messages, toolFields) : Effect.succeed(null)
-    ],
+    [askWhole(subject), askStreamed(subject), takesResults ? converse(subject, afterTool.messages, toolFields) : Effect.succeed(null)],
     together(true)
   )
 }
@@ -60,6 +62,21 @@ const isSeparate = (way: string, { content, finishReason, reasoning }: Answer) =
   if (marks.test(content) || marks.test(reasoning)) return unexpected(`${way}: marks of reasoning in the text`)
   return finishReason === "stop" && content.trim() === "" ? unexpected(`${way}: reasoning alone, and no answer`) : Effect.void
 }
+
+/**
+ * After the same reasoning, the streamed answer is the whole one. Different reasoning may lead to different answers. If
+ * the whole answer changes when it is requested again, nothing can be compared.
+ */
+const answersAlike = Effect.fnUntraced(function* (subject: SuiteSubject, complete: Answer, streamed: Answer) {
+  const alike = (one: Answer, other: Answer) => one.content.trim() === other.content.trim()
+  const compared = (other: Answer) => other.finishReason === "stop" && complete.reasoning.trim() === other.reasoning.trim()
+  if (complete.finishReason !== "stop" || !compared(streamed) || alike(complete, streamed)) return
+  const again = yield* askWhole(subject)
+  const streamedAgain = yield* askStreamed(subject)
+  if (compared(again) && compared(streamedAgain) && alike(complete, again) && alike(streamed, streamedAgain)) {
+    return yield* unexpected(`after the same reasoning the answer has ${streamed.content.length} characters streamed, ${complete.content.length} whole`)
+  }
+})
 
 /** Reasoning is separated from the answer. */
 export const reasoningSeparate: TrialCheck = {
@@ -76,6 +93,7 @@ export const reasoningSeparate: TrialCheck = {
     yield* isSeparate("streamed", streamed)
     // A model may not need to reason once it has a result.
     if (after !== null) yield* isSeparate("after a result", after)
+    yield* answersAlike(subject, complete, streamed)
     const { reasoningTokens, usage } = complete
     // The end mark takes at least one token, and the answer another.
     if (reasoningTokens !== null && reasoningTokens >= usage.completion_tokens && !stillThinks(complete)) {

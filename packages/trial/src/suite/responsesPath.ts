@@ -1,7 +1,7 @@
-import { type ResponseAnswer, streamEvents } from "@seatrial/domain"
+import { finishOfResponse, type ResponseAnswer, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeEvent, decodeResponse, decodeResponseText, post, responseSaid } from "./pathBodies.ts"
+import { claims, decodeEvent, decodeResponse, decodeResponseEnd, decodeResponseText, post, responseSaid } from "./pathBodies.ts"
 import { byChat, cutTo, eachSaying, limitOf, plausibleCounts, questionOf, roomOf, sayingMore, shortOf, tool, twoBlocks, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
@@ -87,6 +87,17 @@ const equalsChat = Effect.fnUntraced(function* (
   }
 })
 
+/** An answer that the limit cuts is reported as cut. */
+const cutIsTold = Effect.fnUntraced(function* (subject: SuiteSubject, body: object) {
+  if (subject.offers.tellsCutResponses !== true) return
+  const chat = yield* byChat(subject, { max_tokens: cutTo })
+  const received = yield* post(subject, path, { ...body, max_output_tokens: cutTo })
+  const ended = Option.getOrNull(Option.map(decodeResponseEnd(received), finishOfResponse))
+  // Of the same answer the chat route says how it ended.
+  if (chat.finishReason !== "length" || responseSaid(received).trim() !== chat.content.trim()) return
+  if (ended !== "length") return yield* unexpected(`an answer that the limit of ${cutTo} tokens cuts is reported as complete`)
+})
+
 /** Whole and streamed, `/v1/responses` gives the answers of the chat route. */
 export const responsesPath: TrialCheck = {
   name: "responses_path",
@@ -118,6 +129,7 @@ export const responsesPath: TrialCheck = {
     if (complete.input !== chat.usage.prompt_tokens) return yield* unexpected(`${complete.input} input tokens, on the chat route ${chat.usage.prompt_tokens}`)
     yield* equalsChat(subject, "whole", complete, chat)
     yield* equalsChat(subject, "streamed", streamed, chat)
+    yield* cutIsTold(subject, body)
     return `${complete.input} + ${complete.output} tokens`
   })
 }

@@ -195,7 +195,7 @@ export const thresholds = {
    */
   longPrompt: 8_192,
   longPromptMean: 0.01,
-  longPromptRounding: 3,
+  longRounding: 3,
   /**
    * Windows of a long answer in tokens, and the largest mean difference in a window: without signs if the answer is
    * greedy, with signs if it was drawn. Not measured on a GPU. Rounding of 16 bits moved tokens of texts by 0.04 to 0.05 on

@@ -34,6 +34,8 @@ interface Says {
   readonly thought: string
   /** Whether it was cut. */
   readonly cut: boolean
+  /** Whether an answer that the limit cuts is reported as cut; absent: engines of this kind report none. */
+  readonly reportsCut?: boolean
   /** Tokens that a stream does not count. */
   readonly uncounted?: number
 }
@@ -89,16 +91,18 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
         yield* Effect.sleep(`${answerSeconds} seconds`)
       }
       const more = extraTokens(fields)
-      const { events, whole } = bodies(says, more, max_tokens)[path]
+      const short = max_tokens <= 4
+      const { events, whole } = bodies({ ...says, cut: says.cut || (says.reportsCut === true && short) }, more, max_tokens)[path]
       const usage = { prompt_tokens: 5 + more, completion_tokens: 9, total_tokens: 14 + more }
-      const chat = { choices: [{ message: { content: says.text } }], usage }
+      const chat = { choices: [{ message: { content: says.text }, finish_reason: short ? "length" : "stop" }], usage }
       const lines = events.map((event) => dataFrame(event)).join("")
       return { status: 200, text: asked !== path ? JSON.stringify(chat) : stream === true ? lines : JSON.stringify(whole) }
     })
   const repository = { ...subject.repository, thinking: { thinks, toggle: false } }
   const capabilities = { ...subject.capabilities, supported_endpoints: endpoints }
   const row = path === "/v1/responses" ? responsesPath : messagesPath
-  const checked = { ...subject, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } }
+  const offers = { ...subject.offers, ...(says.reportsCut === undefined ? {} : { tellsCutResponses: true as const }) }
+  const checked = { ...subject, offers, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } }
   const running = yield* row.run(checked).pipe(
     Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)),
     Effect.forkChild({ startImmediately: true })
@@ -124,6 +128,16 @@ describe("the paths /v1/responses and /v1/messages", () => {
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true })).said, "5 + 9 tokens")
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true }, false)).said, "failed: whole: no output text")
       assert.deepStrictEqual((yield* tried("/v1/responses", { thought: "", text, cut: false }, false)).rooms, [24, 4])
+    })
+  )
+
+  it.effect("fail if an engine reports a cut response as complete, although engines of its kind tell", () =>
+    Effect.gen(function* () {
+      const says = { thought: "", text, cut: false }
+      assert.strictEqual((yield* tried("/v1/responses", { ...says, reportsCut: true }, false)).said, "5 + 9 tokens")
+      const wrong = "failed: an answer that the limit of 4 tokens cuts is reported as complete"
+      assert.strictEqual((yield* tried("/v1/responses", { ...says, reportsCut: false }, false)).said, wrong)
+      assert.strictEqual((yield* tried("/v1/responses", says, false)).said, "5 + 9 tokens")
     })
   )
 
