@@ -14,6 +14,8 @@ export interface MetricSeries {
 export interface TrialMetrics {
   /** Requests that the engine runs or queues. */
   readonly requests: ReadonlyArray<MetricSeries>
+  /** Requests that the engine queues. */
+  readonly waiting: ReadonlyArray<MetricSeries>
   /** The share of the KV cache in use. */
   readonly cacheUse: ReadonlyArray<MetricSeries>
   /** Tokens generated since the start, aborted requests included. */

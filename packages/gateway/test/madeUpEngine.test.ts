@@ -7,7 +7,7 @@ import { capabilitiesOf, everything, sentOf, takenOf, targetWith } from "./vocab
 const wire: EngineWire = {
   livenessPath: "/ready",
   metrics: { prefix: "madeup:", figures: new Map([["busy", "running"]]) },
-  trialMetrics: { requests: [{ name: "madeup:busy" }], cacheUse: [], generatedTokens: [], preemptions: [], work: [], cacheConfig: null },
+  trialMetrics: { requests: [{ name: "madeup:busy" }], waiting: [], cacheUse: [], generatedTokens: [], preemptions: [], work: [], cacheConfig: null },
   errorWords: { promptTooLong: /overlong/, noRoom: null, schemaRefused: /odd schema/, refusedKeywords: /odd: (?<keywords>\w+)/ },
   acceptsLeadingHyphen: false,
   acceptsUnnamedModel: false,

@@ -46,6 +46,11 @@ export const operatorMetrics = {
     meaning:
       "Probes of serving engines, by outcome: agreed or differed (from the trial), busy (the engine had other work), late (aborted), failed (no answer) or incomparable"
   }),
+  sentinelUnprobed: gauge("seatrial_operator_sentinel_unprobed_seconds", {
+    labels: [],
+    unit: "seconds",
+    meaning: "The longest time that a serving engine has been without a complete probe, because it was busy or gave no answer"
+  }),
   sentinelAlarms: counter("seatrial_operator_sentinel_alarms_total", {
     labels: [],
     unit: "engines",

@@ -18,7 +18,10 @@ const StoredSentinel = Schema.Struct({
   recent: Schema.Finite,
   /** Number of probes since the start. */
   probes: Schema.Int,
-  /** The last probe without evidence, or the begin of the probes. Unix milliseconds, as all times here. */
+  /**
+   * The last probe without evidence, or the begin of the probes. Earlier if the engine had begun requests before that
+   * probe. Unix milliseconds, as all times here.
+   */
   goodAt: MillisFromDate,
   /** Number of probes up to that one. */
   goodProbes: Schema.Int,

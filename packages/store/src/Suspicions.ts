@@ -40,7 +40,7 @@ const recordOf = (row: SuspicionRow): Suspicion => ({
   created_at: row.created_at.toISOString()
 })
 
-/** A probe that was answered at `since` was sent to an idle engine, this long before at most. */
+/** A probe that was answered at `since` was sent to an idle engine, this long before at most. See `probed` in the operator. */
 const longestProbe = "interval '5 seconds'"
 
 /** SQL for the end of a request. Its latency is bounded, because an interval is. */

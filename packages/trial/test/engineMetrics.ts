@@ -3,6 +3,7 @@ import type { TrialMetrics } from "@seatrial/domain"
 /** The metrics of an engine that reports them as vLLM does. */
 export const vllmMetrics: TrialMetrics = {
   requests: [{ name: "vllm:num_requests_running" }, { name: "vllm:num_requests_waiting" }],
+  waiting: [{ name: "vllm:num_requests_waiting" }],
   cacheUse: [{ name: "vllm:kv_cache_usage_perc" }],
   generatedTokens: [{ name: "vllm:generation_tokens_total" }],
   preemptions: [{ name: "vllm:num_preemptions_total" }],

@@ -22,6 +22,7 @@ export const sglangWire: EngineWire = {
   },
   trialMetrics: {
     requests: [{ name: sglangMetrics.running }, { name: sglangMetrics.waiting }],
+    waiting: [{ name: sglangMetrics.waiting }],
     cacheUse: [{ name: sglangMetrics.cacheUse }],
     generatedTokens: [{ name: sglangMetrics.realtimeTokens, label: 'mode="decode"' }],
     preemptions: [{ name: sglangMetrics.preempted }],

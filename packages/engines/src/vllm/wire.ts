@@ -19,6 +19,7 @@ export const grammarKeywords = /Unimplemented keys: \[(?<keywords>[^\]]{1,500})\
 /** The metrics of vLLM that a trial reads. The reference engine reports the same ones. */
 export const vllmTrialMetrics: EngineWire["trialMetrics"] = {
   requests: [{ name: vllmMetrics.running }, { name: vllmMetrics.waiting }],
+  waiting: [{ name: vllmMetrics.waiting }],
   cacheUse: [{ name: vllmMetrics.cacheUse }],
   generatedTokens: [{ name: `${vllmMetrics.generatedTokens}_total` }],
   preemptions: [{ name: `${vllmMetrics.preempted}_total` }],

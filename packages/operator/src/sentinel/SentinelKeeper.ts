@@ -39,7 +39,25 @@ export interface SentinelOptions {
 }
 
 interface FollowedEngine extends EngineStarted {
+  /** The name of the model in its probes. */
+  readonly servedName: string
   isProbed: boolean
+}
+
+/** Whether the engine is probed as the target says. */
+const isFollowed = (engine: FollowedEngine | undefined, { podUid, restarts, servedName }: ProbeTarget): boolean =>
+  engine?.isProbed === true && engine.podUid === podUid && engine.restarts === restarts && engine.servedName === servedName
+
+/** Shows the longest time without a probe, over all engines that are probed. Times are Unix milliseconds. */
+const makeUnprobed = () => {
+  const probedAt = new Map<string, number>()
+  const show = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    operatorMetrics.sentinelUnprobed.update({}, probedAt.size === 0 ? 0 : Math.max(0, now - Math.min(...probedAt.values())) / 1_000)
+  )
+  return {
+    attempted: (pod: string, at: number) => Effect.suspend(() => Effect.as(show, void probedAt.set(pod, at))),
+    remove: (pod: string) => Effect.suspend(() => (probedAt.delete(pod) ? show : Effect.void))
+  }
 }
 
 interface FollowedRun {
@@ -93,6 +111,7 @@ export const makeSentinelKeeper = Effect.fnUntraced(function* (
   const services = yield* Effect.context<HttpClient.HttpClient | Runs | Sentinels>()
   const fibers = yield* FiberMap.make<string>()
   const writer = yield* makeStateWriter
+  const unprobed = makeUnprobed()
   const limited = yield* makeLimit
   const runs = new Map<DeploymentId, FollowedRun>()
   const intervalMillis = options.seconds * 1_000
@@ -105,7 +124,9 @@ export const makeSentinelKeeper = Effect.fnUntraced(function* (
     const state = yield* untilDone(readState(target, writer))
     const onProbe = (row: SentinelRow) => Effect.sync(() => writer.put(row))
     const onAlarm = (row: SentinelRow) => Effect.provideContext(recordAlarm(run, target, options, row), services)
-    yield* watchEngine({ run, target, verified, intervalMillis, share: options.share, level, limited, onProbe, onAlarm }, state)
+    const onAttempt = (probedAt: number) => unprobed.attempted(target.pod, probedAt)
+    const watching = { run, target, verified, intervalMillis, share: options.share, level, limited, onAttempt, onProbe, onAlarm }
+    yield* Effect.ensuring(watchEngine(watching, state), unprobed.remove(target.pod))
   })
 
   /** The pod gets no probes any more. Its state is kept while it exists. */
@@ -127,8 +148,8 @@ export const makeSentinelKeeper = Effect.fnUntraced(function* (
   const followPod = Effect.fnUntraced(function* (run: Run, followed: FollowedRun, { pod, target }: FollowedPod) {
     const known = followed.engines.get(pod)
     if (target === null) return known === undefined ? undefined : yield* stop(pod, known)
-    if (known?.isProbed === true && known.podUid === target.podUid && known.restarts === target.restarts) return
-    const engine: FollowedEngine = { podUid: target.podUid, restarts: target.restarts, isProbed: true }
+    if (isFollowed(known, target)) return
+    const engine: FollowedEngine = { podUid: target.podUid, restarts: target.restarts, servedName: target.servedName, isProbed: true }
     followed.engines.set(pod, engine)
     yield* FiberMap.run(fibers, pod, Effect.provideContext(watch(run, followed, target), services))
   })

@@ -1,7 +1,8 @@
 import type { Run, SentinelRow } from "@seatrial/store"
 import { makeEngineClient } from "@seatrial/trial"
-import { Clock, Duration, Effect, Random } from "effect"
+import { Clock, type Data, Duration, Effect, Random } from "effect"
 import type { HttpClient } from "effect/http"
+import { drainLimit } from "../limits.ts"
 import { operatorMetrics } from "../metrics.ts"
 import { addProbe, type Evidence, healthyMean, isDoubtful, scoreOfDistance, soonerBy } from "./evidence.ts"
 import { ProbeResult, probe, probeLimit } from "./probe.ts"
@@ -9,6 +10,9 @@ import type { ProbeTarget } from "./probedEngines.ts"
 
 /** Bytes of an answer to a probe. Log-probabilities of 256 tokens take about 30 KB. */
 const mostProbeBytes = 2 ** 20
+
+/** Intervals without a probe after which an engine is probed although it computes for others. After a difference: one. */
+const busyPatience = 10
 
 /** What the probes of an engine have shown. Times are Unix milliseconds. */
 export interface EngineState extends Evidence, Pick<SentinelRow, "alarmedAt" | "goodAt" | "goodProbes" | "probedAt"> {}
@@ -24,6 +28,8 @@ export interface Watching {
   readonly level: number
   /** Waits until the operator has time for another probe. */
   readonly limited: (probe: Effect.Effect<ProbeResult>) => Effect.Effect<ProbeResult>
+  /** Called after each attempt with the time of the last probe. */
+  readonly onAttempt: (probedAt: number) => Effect.Effect<void>
   /** Called with the state after each probe. */
   readonly onProbe: (row: SentinelRow) => Effect.Effect<void>
   /** Records the alarm. */
@@ -45,16 +51,24 @@ const pauseAfter = (result: ProbeResult, state: Evidence, { intervalMillis, shar
   return Math.max(interval, took / share)
 }
 
-/** The state after a probe with that distance. */
-const probed = (state: EngineState, nats: number, at: number): EngineState => {
+/** Whether the engine was without a probe for so long that it is probed although it computes for others. */
+const isOverdue = (state: EngineState, intervalMillis: number, now: number): boolean =>
+  now - state.probedAt >= intervalMillis * (isDoubtful(state) ? 1 : busyPatience)
+
+/**
+ * The state after a probe. Requests that were under way at the last good probe count as answered after it. A busy engine
+ * may have begun them as much earlier as a request may take.
+ */
+const probed = (state: EngineState, { isBusy, nats }: Data.TaggedEnum.Value<ProbeResult, "Probed">, at: number): EngineState => {
   const evidence = addProbe(state, scoreOfDistance(nats))
-  const good = isDoubtful(evidence) ? {} : { goodAt: at, goodProbes: evidence.probes }
+  const goodAt = Math.max(state.goodAt, isBusy ? at - drainLimit : at)
+  const good = isDoubtful(evidence) ? {} : { goodAt, goodProbes: evidence.probes }
   return { ...state, ...evidence, probedAt: at, ...good }
 }
 
 /** Probes one start of an engine until it is interrupted. Ends by itself only if the engine cannot be compared. */
 export const watchEngine = Effect.fnUntraced(function* (
-  { intervalMillis, level, limited, onAlarm, onProbe, run, share, target, verified }: Watching,
+  { intervalMillis, level, limited, onAlarm, onAttempt, onProbe, run, share, target, verified }: Watching,
   from: EngineState
 ): Effect.fn.Return<void, never, HttpClient.HttpClient> {
   const { pod, podUid, restarts, url } = target
@@ -65,17 +79,19 @@ export const watchEngine = Effect.fnUntraced(function* (
   yield* Effect.sleep(intervalMillis * (yield* Random.next))
   while (true) {
     const salt = `${podUid}-${state.probes}-${yield* Random.nextInt}`
-    const result: ProbeResult = yield* limited(probe({ ...target, client }, verified, state.probes, salt))
+    const alsoBusy = isOverdue(state, intervalMillis, yield* Clock.currentTimeMillis)
+    const result: ProbeResult = yield* limited(probe({ ...target, client }, { verified, turn: state.probes, salt, alsoBusy }))
     yield* operatorMetrics.sentinelProbes.update({ outcome: outcomeOf(result) }, 1)
     if (result._tag === "Incomparable") return
     if (result._tag === "Probed") {
-      state = probed(state, result.nats, yield* Clock.currentTimeMillis)
+      state = probed(state, result, yield* Clock.currentTimeMillis)
       if (state.total >= level && state.alarmedAt === null) {
         state = { ...state, alarmedAt: state.probedAt }
         yield* onAlarm(rowOf(state))
       }
       yield* onProbe(rowOf(state))
     }
+    yield* onAttempt(state.probedAt)
     yield* Effect.sleep(pauseAfter(result, state, { intervalMillis, share }))
   }
 })

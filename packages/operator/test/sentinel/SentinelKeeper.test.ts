@@ -3,8 +3,9 @@ import { DeploymentId } from "@seatrial/domain"
 import { engineWire } from "@seatrial/engines"
 import { type AlarmedEngine, type NewSuspicion, Runs, type SentinelRow, Sentinels } from "@seatrial/store"
 import { suite } from "@seatrial/trial"
-import { Effect, Layer, Option, Schema } from "effect"
+import { Effect, Layer, Option, Predicate, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
+import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import type { ProbeTarget } from "../../src/sentinel/probedEngines.ts"
 import { makeSentinelKeeper } from "../../src/sentinel/SentinelKeeper.ts"
@@ -32,14 +33,18 @@ const makeWorld = (seconds: number) => {
     probes: 0,
     saved: new Map<string, SentinelRow>(),
     batches: 0,
+    models: [] as string[],
+    running: 0,
     gone: [] as string[],
     raised: [] as NewSuspicion[],
     alarms: [] as AlarmedEngine[]
   }
   const client = HttpClient.make((request) =>
     Effect.sync(() => {
-      if (request.url.endsWith("/metrics")) return HttpClientResponse.fromWeb(request, new Response("vllm:num_requests_running 0\n"))
+      if (request.url.endsWith("/metrics")) return HttpClientResponse.fromWeb(request, new Response(`vllm:num_requests_running ${world.running}\n`))
       world.probes++
+      const body: unknown = request.body._tag === "Uint8Array" ? JSON.parse(new TextDecoder().decode(request.body.body)) : null
+      world.models.push(Predicate.isObject(body) ? String(body.model) : "")
       const answer = {
         choices: [{ text: "a" }],
         usage: { prompt_tokens: tokens + 1, completion_tokens: 1, total_tokens: tokens + 2 },
@@ -110,6 +115,40 @@ describe("the probes of all engines", () => {
         })
       )
     }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("name the model as it is called now, after it was published or withdrawn", () => {
+    const { keeper, layer, world } = makeWorld(10)
+    return Effect.gen(function* () {
+      const { follow } = yield* keeper
+      yield* follow(run, [followed("p")])
+      yield* TestClock.adjust("1 minute")
+      const before = world.probes
+      yield* follow(run, [{ ...followed("p"), target: { ...targetOf("p"), servedName: "acme/m" } }])
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([world.models[0], world.models.at(-1), world.models.filter((name) => name === "m").length], ["m", "acme/m", before])
+      yield* TestClock.adjust("31 seconds")
+      // What earlier probes showed still counts.
+      assert.isAbove(world.saved.get("uid-p")?.probes ?? 0, before)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  })
+
+  it.effect("show how long an engine was without one", () => {
+    const { keeper, layer, world } = makeWorld(10)
+    const shown = Effect.map(PrometheusMetrics.format(), (text) => Number(/^seatrial_operator_sentinel_unprobed_seconds (\d+)/m.exec(text)?.[1]))
+    return Effect.gen(function* () {
+      const { follow } = yield* keeper
+      yield* follow(run, [followed("p")])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* shown, 0)
+      // Requests wait in its queue, because it reports no number of them.
+      world.running = 2
+      yield* TestClock.adjust("10 minutes")
+      const unprobed = yield* shown
+      assert.isTrue(unprobed >= 590 && unprobed <= 610, String(unprobed))
+      yield* follow(run, [])
+      assert.strictEqual(yield* shown, 0)
+    }).pipe(Effect.scoped, Effect.provide(layer))
   })
 
   it.effect("are recorded and reported once if they differ, with the node", () => {

@@ -14,7 +14,7 @@ const verified = probedLikelihood(Array.from({ length: 8 }, () => Array.from({ l
 
 /** An engine that answers probes. `nats`: how far it is from its trial. */
 const makeEngine = () => {
-  const engine = { nats: 0, running: 0, seconds: 0, status: 200, reads: 0, prompts: [] as string[], salts: new Set<unknown>() }
+  const engine = { nats: 0, running: 0, waiting: 0, seconds: 0, status: 200, reads: 0, prompts: [] as string[], salts: new Set<unknown>() }
   const answer = () =>
     Response.json({
       choices: [{ text: "a", finish_reason: "length" }],
@@ -25,7 +25,7 @@ const makeEngine = () => {
     Effect.gen(function* () {
       if (request.url.endsWith("/metrics")) {
         engine.reads++
-        return HttpClientResponse.fromWeb(request, new Response(`vllm:num_requests_running ${engine.running}\nvllm:num_requests_waiting 0\n`))
+        return HttpClientResponse.fromWeb(request, new Response(`vllm:num_requests_running ${engine.running}\nvllm:num_requests_waiting ${engine.waiting}\n`))
       }
       const body: unknown = request.body._tag === "Uint8Array" ? JSON.parse(new TextDecoder().decode(request.body.body)) : null
       if (Predicate.isObject(body)) {
@@ -69,6 +69,7 @@ const watching = <A, E>(
           level: alarmLevel(1e-6, 60_000),
           limited: (probe) => probe,
           onProbe: (row) => Effect.sync(() => void rows.push(row)),
+          onAttempt: () => Effect.void,
           onAlarm: (row) => Effect.sync(() => void alarms.push(row))
         },
         { ...noEvidence, goodAt: 0, goodProbes: 0, probedAt: 0, alarmedAt: null }
@@ -125,14 +126,51 @@ describe("a serving engine", () => {
     )
   )
 
-  it.effect("gets no probe while it has other work", () =>
+  it.effect("gets no probe while a request waits in its queue", () =>
     watching((engine, rows) =>
       Effect.gen(function* () {
         engine.running = 1
+        engine.waiting = 1
         yield* TestClock.adjust("30 minutes")
         assert.isEmpty(rows)
         assert.isEmpty(engine.prompts)
         assert.isAtLeast(engine.reads, 29)
+      })
+    )
+  )
+
+  it.effect("gets a probe every ten minutes while it is never idle, and counts as good an hour earlier", () =>
+    watching((engine, rows) =>
+      Effect.gen(function* () {
+        engine.running = 1
+        yield* TestClock.adjust("9 minutes")
+        assert.isEmpty(engine.prompts)
+        yield* TestClock.adjust("111 minutes")
+        assert.isAtLeast(rows.length, 10)
+        assert.isAtMost(rows.length, 12)
+        const last = rows.at(-1)
+        assert.strictEqual((last?.probedAt ?? 0) - (last?.goodAt ?? 0), 3_600_000)
+        // Idle again, it counts as good at the probe.
+        engine.running = 0
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual(rows.at(-1)?.goodAt, rows.at(-1)?.probedAt)
+        engine.running = 1
+        const { goodAt = 0 } = rows.at(-1) ?? {}
+        yield* TestClock.adjust("15 minutes")
+        assert.isTrue(rows.every((row, index) => index === 0 || row.goodAt >= (rows[index - 1]?.goodAt ?? 0)))
+        assert.strictEqual(rows.at(-1)?.goodAt, goodAt)
+      })
+    )
+  )
+
+  it.effect("raises an alarm although it is never idle, by a probe a minute after the first difference", () =>
+    watching((engine, rows, alarms) =>
+      Effect.gen(function* () {
+        engine.running = 1
+        engine.nats = 0.7
+        yield* TestClock.adjust("35 minutes")
+        assert.deepStrictEqual([rows.length > 20, alarms.length], [true, 1])
+        assert.isAtMost(engine.reads, 13 * 35)
       })
     )
   )

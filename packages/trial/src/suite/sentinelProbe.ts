@@ -38,9 +38,18 @@ export interface ProbedEngine {
   readonly maxContext: number
 }
 
-/** Requests that the engine runs or queues, as it reports itself; null if it does not report them. */
-export const runningRequests = ({ client, metrics }: ProbedEngine): Effect.Effect<number | null, EngineUnreachable> =>
-  Effect.map(client.get("/metrics"), ({ text }) => gauge(text, metrics.requests))
+/** Requests of an engine. `all`: those that it runs or queues. */
+export interface ReportedRequests {
+  readonly all: number
+  readonly waiting: number
+}
+
+/** The requests as the engine reports them; null if it does not. */
+export const reportedRequests = ({ client, metrics }: ProbedEngine): Effect.Effect<ReportedRequests | null, EngineUnreachable> =>
+  Effect.map(client.get("/metrics"), ({ text }) => {
+    const all = gauge(text, metrics.requests)
+    return all === null ? null : { all, waiting: gauge(text, metrics.waiting) ?? all }
+  })
 
 /**
  * The mean difference per token between the log-probabilities of one text now and at the trial, in nats. NaN if the

@@ -10,6 +10,7 @@ import { subjectAt } from "./subject.ts"
 /** The metrics of an engine that does not exist. */
 const metrics: TrialMetrics = {
   requests: [{ name: "madeup:busy", label: 'state="open"' }],
+  waiting: [],
   cacheUse: [],
   generatedTokens: [],
   preemptions: [],
