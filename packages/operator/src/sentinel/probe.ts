@@ -29,8 +29,8 @@ export interface ProbeOptions {
   /** Selects the text. */
   readonly turn: number
   readonly salt: string
-  /** Whether the engine may compute for others. Even then no request waits in its queue. */
-  readonly alsoBusy: boolean
+  /** For how many requests the engine may compute. Even then none may wait in its queue. */
+  readonly mostOthers: number
 }
 
 /** Probes the engine with one text if it is idle. Nothing of it is metered or stored. */
@@ -39,7 +39,7 @@ export const probe = Effect.fnUntraced(
     const requests = yield* Effect.orElseSucceed(reportedRequests(engine), () => null)
     if (requests === null) return ProbeResult.Failed()
     const isBusy = requests.all > 0
-    if (isBusy && (!options.alsoBusy || requests.waiting > 0)) return ProbeResult.Busy()
+    if (isBusy && (requests.all > options.mostOthers || requests.waiting > 0)) return ProbeResult.Busy()
     const [took, nats] = yield* Effect.timed(
       likelihoodDistance(engine, options.verified, options.turn, options.salt).pipe(
         Effect.catchTags({

@@ -1,4 +1,4 @@
-import { nameInEngine, type RevisionId } from "@seatrial/domain"
+import { nameInEngine, type RevisionId, slotsOf } from "@seatrial/domain"
 import type { EngineStarted, Run } from "@seatrial/store"
 import type { ProbedEngine } from "@seatrial/trial"
 import { isGood } from "../decide/fleet.ts"
@@ -13,6 +13,8 @@ export interface ProbeTarget extends EngineStarted, Omit<ProbedEngine, "client">
   readonly node: string | null
   readonly url: string
   readonly revisionId: RevisionId
+  /** How many requests the engine computes at once; null if its settings do not say. */
+  readonly slots: number | null
 }
 
 /** A pod of an engine. `target`: null if it gets no probes. */
@@ -43,6 +45,7 @@ const targetOf = (alone: Observation, node: string | null): ProbeTarget | null =
     node,
     url: pod.url,
     revisionId: id,
+    slots: slotsOf(settings),
     servedName: facts.adapter === undefined ? nameInEngine(engine.wire, run.model) : engine.wire.adapterModel,
     offers: engine.offers(settings, podClass.hostClass.simulated),
     metrics: engine.wire.trialMetrics,

@@ -51,9 +51,9 @@ const pauseAfter = (result: ProbeResult, state: Evidence, { intervalMillis, shar
   return Math.max(interval, took / share)
 }
 
-/** Whether the engine was without a probe for so long that it is probed although it computes for others. */
-const isOverdue = (state: EngineState, intervalMillis: number, now: number): boolean =>
-  now - state.probedAt >= intervalMillis * (isDoubtful(state) ? 1 : busyPatience)
+/** For how many requests the engine may compute during a probe: for none, unless it was without a probe for long. One slot stays free. */
+const mostOthers = (state: EngineState, { intervalMillis, target: { slots } }: Watching, now: number): number =>
+  now - state.probedAt >= intervalMillis * (isDoubtful(state) ? 1 : busyPatience) ? (slots ?? Number.POSITIVE_INFINITY) - 1 : 0
 
 /**
  * The state after a probe. Requests that were under way at the last good probe count as answered after it. A busy engine
@@ -67,10 +67,8 @@ const probed = (state: EngineState, { isBusy, nats }: Data.TaggedEnum.Value<Prob
 }
 
 /** Probes one start of an engine until it is interrupted. Ends by itself only if the engine cannot be compared. */
-export const watchEngine = Effect.fnUntraced(function* (
-  { intervalMillis, level, limited, onAlarm, onAttempt, onProbe, run, share, target, verified }: Watching,
-  from: EngineState
-): Effect.fn.Return<void, never, HttpClient.HttpClient> {
+export const watchEngine = Effect.fnUntraced(function* (watching: Watching, from: EngineState): Effect.fn.Return<void, never, HttpClient.HttpClient> {
+  const { intervalMillis, level, limited, onAlarm, onAttempt, onProbe, run, target, verified } = watching
   const { pod, podUid, restarts, url } = target
   const client = yield* makeEngineClient({ url, timeout: "30 seconds", mostBytes: mostProbeBytes, work: target.metrics.work })
   const rowOf = (state: EngineState): SentinelRow => ({ ...state, orgId: run.orgId, deploymentId: run.id, pod, podUid, restarts })
@@ -79,8 +77,8 @@ export const watchEngine = Effect.fnUntraced(function* (
   yield* Effect.sleep(intervalMillis * (yield* Random.next))
   while (true) {
     const salt = `${podUid}-${state.probes}-${yield* Random.nextInt}`
-    const alsoBusy = isOverdue(state, intervalMillis, yield* Clock.currentTimeMillis)
-    const result: ProbeResult = yield* limited(probe({ ...target, client }, { verified, turn: state.probes, salt, alsoBusy }))
+    const options = { verified, turn: state.probes, salt, mostOthers: mostOthers(state, watching, yield* Clock.currentTimeMillis) }
+    const result: ProbeResult = yield* limited(probe({ ...target, client }, options))
     yield* operatorMetrics.sentinelProbes.update({ outcome: outcomeOf(result) }, 1)
     if (result._tag === "Incomparable") return
     if (result._tag === "Probed") {
@@ -92,6 +90,6 @@ export const watchEngine = Effect.fnUntraced(function* (
       yield* onProbe(rowOf(state))
     }
     yield* onAttempt(state.probedAt)
-    yield* Effect.sleep(pauseAfter(result, state, { intervalMillis, share }))
+    yield* Effect.sleep(pauseAfter(result, state, watching))
   }
 })

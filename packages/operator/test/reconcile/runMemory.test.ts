@@ -30,6 +30,7 @@ const probed = (pod: string): ProbeTarget => ({
   node: null,
   url: "http://127.0.0.1:1",
   revisionId: revision.id,
+  slots: null,
   servedName: "m",
   offers: { scoring: {}, prefixCache: true, seeds: true },
   metrics: engineWire("reference").trialMetrics,

@@ -19,6 +19,7 @@ const targetOf = (pod: string): ProbeTarget => ({
   node: "node-1",
   url: `http://${pod}`,
   revisionId: revision.id,
+  slots: null,
   servedName: "m",
   offers: { scoring: {}, prefixCache: true, seeds: true },
   metrics: engineWire("vllm").trialMetrics,

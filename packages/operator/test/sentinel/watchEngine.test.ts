@@ -53,6 +53,7 @@ const watching = <A, E>(
       node: null,
       url: "http://engine",
       revisionId: revision.id,
+      slots: 4,
       servedName: "m",
       offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
       metrics: engineWire("vllm").trialMetrics,
@@ -126,15 +127,19 @@ describe("a serving engine", () => {
     )
   )
 
-  it.effect("gets no probe while a request waits in its queue", () =>
+  it.effect("gets no probe while a request waits in its queue, or while all its slots are taken", () =>
     watching((engine, rows) =>
       Effect.gen(function* () {
-        engine.running = 1
-        engine.waiting = 1
-        yield* TestClock.adjust("30 minutes")
-        assert.isEmpty(rows)
-        assert.isEmpty(engine.prompts)
-        assert.isAtLeast(engine.reads, 29)
+        for (const [running, waiting] of [
+          [1, 1],
+          [4, 0]
+        ] as const) {
+          Object.assign(engine, { running, waiting, reads: 0 })
+          yield* TestClock.adjust("30 minutes")
+          assert.isEmpty(rows)
+          assert.isEmpty(engine.prompts)
+          assert.isAtLeast(engine.reads, 29)
+        }
       })
     )
   )
@@ -142,7 +147,7 @@ describe("a serving engine", () => {
   it.effect("gets a probe every ten minutes while it is never idle, and counts as good an hour earlier", () =>
     watching((engine, rows) =>
       Effect.gen(function* () {
-        engine.running = 1
+        engine.running = 3
         yield* TestClock.adjust("9 minutes")
         assert.isEmpty(engine.prompts)
         yield* TestClock.adjust("111 minutes")
