@@ -75,13 +75,15 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
   return { name: options.name, pid: program.pid, host, port }
 })
 
-/** Resident memory of a process in MB. Null if the system does not report it. */
-export const residentMegabytes = (pid: number): Effect.Effect<number | null> =>
+/** Memory of a process in MB: resident now, or the most that was. Null if the system does not report it. */
+export const memoryMegabytes = (pid: number, field: "VmRSS" | "VmHWM"): Effect.Effect<number | null> =>
   Effect.promise(async () => {
     const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
-    const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(text)?.[1]
+    const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1]
     return kilobytes === undefined ? null : (Number(kilobytes) * 1_024) / 1_000_000
   })
+
+export const residentMegabytes = (pid: number) => memoryMegabytes(pid, "VmRSS")
 
 /** Processor time of a process in microseconds. Null if the system does not report it. */
 export const processorMicros = (pid: number): Effect.Effect<number | null> =>

@@ -7,10 +7,9 @@ import { figureOf, show, table } from "./figures.ts"
 import type { Lab } from "./Lab.ts"
 import { type LoadGenerator, startLoadGenerator } from "./LoadGenerator.ts"
 import { makeRoute } from "./makeDeployments.ts"
-import { BenchError, type Program, profiling, residentMegabytes, startProgram } from "./Program.ts"
+import { BenchError, type Program, residentMegabytes, startProgram } from "./Program.ts"
 import { type Peer, startLiteLlm, startPortkey } from "./peers.ts"
-
-const root = join(import.meta.dirname, "../..")
+import { startGateway } from "./startGateway.ts"
 
 /** The requests of callers to one of the compared programs. */
 interface Subject {
@@ -54,33 +53,6 @@ const commitMillis = Effect.fnUntraced(function* ({ sql }: Lab) {
   }
   return figureOf(times)
 })
-
-/** More than any case needs, because concurrency limits are not measured. */
-const plenty = "4096"
-
-const startGateway = (name: string, file: string, lab: Lab, readyPath: string) =>
-  startProgram({
-    name,
-    file: join(root, file),
-    readyPath,
-    environment: (port) => ({
-      DATABASE_URL: lab.databaseUrl,
-      GATEWAY_HOST: "127.0.0.1",
-      GATEWAY_PORT: String(port),
-      // As in the chart.
-      NODE_OPTIONS: `--max-semi-space-size=16 --max-old-space-size=1024 ${profiling}`,
-      GATEWAY_DRAIN_SECONDS: "0",
-      GATEWAY_GRACE_SECONDS: "2",
-      GATEWAY_KEY_CONCURRENCY: plenty,
-      GATEWAY_REQUESTS_PER_KEY: plenty,
-      GATEWAY_REQUESTS_PER_KEY_BURST: plenty,
-      GATEWAY_REQUESTS_PER_ORG: plenty,
-      GATEWAY_REQUESTS_PER_ORG_BURST: plenty,
-      GATEWAY_ORG_CONCURRENCY: plenty,
-      GATEWAY_ENGINE_CONCURRENCY: plenty
-    }),
-    core: 0
-  })
 
 const rounds = 5
 
@@ -226,9 +198,9 @@ export const gatewayLatency: Benchmark = {
       core: 0
     })
     const commit = yield* commitMillis(lab)
-    const model = yield* makeRoute(lab, `http://${engine.host}:${engine.port}`)
-    const gateway = yield* startGateway("Seatrial's gateway", "packages/gateway/src/main.ts", lab, "/readyz")
-    const unmetered = yield* startGateway("Seatrial's gateway without records", "test/load/unmetered/main.ts", lab, "/readyz")
+    const model = yield* makeRoute(lab, { number: 1, urls: [`http://${engine.host}:${engine.port}`] })
+    const gateway = yield* startGateway(lab, { name: "Seatrial's gateway", file: "packages/gateway/src/main.ts" })
+    const unmetered = yield* startGateway(lab, { name: "Seatrial's gateway without records", file: "test/load/unmetered/main.ts" })
     const generate = yield* startLoadGenerator(other)
 
     const direct = subjectOf("the engine itself", engine, lab.key, model)

@@ -10,6 +10,7 @@ import { decisionRecords } from "./decisionRecords.ts"
 import { download } from "./download.ts"
 import { filterRequests } from "./filterRequests.ts"
 import { measuredStarts } from "./fit.ts"
+import { fleet } from "./fleet.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
 import { honesty } from "./honesty.ts"
 import { openLab } from "./Lab.ts"
@@ -32,6 +33,7 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   gatewayLatency,
   operatorScale,
   decisionRecords,
+  fleet,
   measuredStarts,
   honesty,
   preview,

@@ -45,23 +45,37 @@ export const makeDeployments = Effect.fn("makeDeployments")(function* ({ orgId, 
   return (yield* Effect.orDie(Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: Schema.String })))(rows))).map((row) => row.id)
 })
 
-/** Creates a model whose active revision is served at `url`, as the operator would. Returns its callable name. */
-export const makeRoute = Effect.fn("makeRoute")(function* ({ orgId, orgSlug, sql }: Lab, url: string) {
+interface Route {
+  /** Different for each model of a lab, from 1. */
+  readonly number: number
+  /** The addresses of its engines. */
+  readonly urls: ReadonlyArray<string>
+}
+
+/** Creates a model whose active revision is served by these engines, as the operator would. Returns its callable name. */
+export const makeRoute = Effect.fn("makeRoute")(function* ({ orgId, orgSlug, sql }: Lab, { number, urls }: Route) {
+  const id = (prefix: string) => `${prefix}_${String(number).padStart(26, "0")}`
+  const slug = `routed-${number}`
   yield* sql`
     INSERT INTO models (id, org_id, slug, display_name, status, hf_repo, active_revision_id, created_at, updated_at)
-    SELECT 'mdl_00000000000000000000000001', ${orgId}, 'routed', 'Routed', 'active', 'bench/routed', 'rev_00000000000000000000000001', now(), now()`
+    VALUES (${id("mdl")}, ${orgId}, ${slug}, 'Routed', 'active', 'bench/routed', ${id("rev")}, now(), now())`
   yield* sql`
     INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization, max_model_len,
       gpu_pool, gpu_count, input_micros_per_mtok, output_micros_per_mtok, created_at, updated_at)
-    SELECT 'rev_00000000000000000000000001', org_id, id, 'active', hf_repo, ${"0".repeat(40)}, '{}', '{}', 'vllm', '0.11.0', '{}', 'bfloat16', 'none', 32768,
+    SELECT ${id("rev")}, org_id, id, 'active', hf_repo, ${"0".repeat(40)}, '{}', '{}', 'vllm', '0.11.0', '{}', 'bfloat16', 'none', 32768,
       'bench-pool', 1, 100000, 400000, now(), now()
-    FROM models WHERE org_id = ${orgId} AND slug = 'routed'`
+    FROM models WHERE org_id = ${orgId} AND slug = ${slug}`
   yield* sql`
     INSERT INTO deployments (id, org_id, model_id, revision_id, phase, phase_since, serving, serve, created_at, updated_at, ended_at)
-    SELECT 'dep_00000000000000000000000001', org_id, model_id, id, 'activated', now(), '{}', true, now(), now(), now()
-    FROM revisions WHERE org_id = ${orgId} AND id = 'rev_00000000000000000000000001'`
-  yield* sql`
-    INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at, reachable_at)
-    SELECT org_id, revision_id, ${url}, 'bench', id, now(), now() FROM deployments WHERE org_id = ${orgId} AND id = 'dep_00000000000000000000000001'`
-  return `${orgSlug}/routed`
+    SELECT ${id("dep")}, org_id, model_id, id, 'activated', now(), '{}', true, now(), now(), now()
+    FROM revisions WHERE org_id = ${orgId} AND id = ${id("rev")}`
+  yield* Effect.forEach(
+    urls.entries(),
+    ([engine, url]) => sql`
+      INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at, reachable_at)
+      SELECT org_id, revision_id, ${url}, ${`bench-${number}-${engine}`}, id, now(), now()
+      FROM deployments WHERE org_id = ${orgId} AND id = ${id("dep")}`,
+    { discard: true }
+  )
+  return `${orgSlug}/${slug}`
 })

@@ -1,20 +1,14 @@
-import { readFile } from "node:fs/promises"
 import { defineResource, Event, objectSchema, Pod, PodDisruptionBudget } from "@seatrial/kube"
 import { ModelDeployment } from "@seatrial/operator"
 import { Config, Console, Effect, Exit, Schema, Scope } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
 import { figureOf, show, table } from "./figures.ts"
 import { openOperatorLab, until } from "./operator/OperatorLab.ts"
-import { apiWrites, everybodysMicros, type KwokCluster, rowWrites, samplesOf, since, sum, words } from "./operator/writes.ts"
-import { BenchError, type Program, processorMicros } from "./Program.ts"
+import { measureStart, metricsOf, quietWrites } from "./operator/startCost.ts"
+import { apiWrites, everybodysMicros, type KwokCluster, since, sum, words } from "./operator/writes.ts"
+import { BenchError, memoryMegabytes, processorMicros } from "./Program.ts"
 
 const text = (value: number, decimals = 0) => value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
-
-const memoryOf = (pid: number, field: "VmRSS" | "VmHWM"): Effect.Effect<number> =>
-  Effect.promise(async () => {
-    const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
-    return (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? Number.NaN) * 1_024) / 1_000_000
-  })
 
 const ConfigMap = defineResource({
   group: "",
@@ -88,15 +82,6 @@ const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, numbe
   return { perSecond, writes }
 })
 
-const watched = ["modeldeployments", "pods", "jobs", "hostclasses", "nodes", "poddisruptionbudgets"]
-
-const metricsOf = ({ host, port }: Program) =>
-  Effect.promise(() =>
-    fetch(`http://${host}:${port}/metrics`)
-      .then((answer) => answer.text())
-      .catch(() => "")
-  ).pipe(Effect.map(samplesOf))
-
 const creates = 1_000
 
 export const operatorScale: Benchmark = {
@@ -115,7 +100,7 @@ export const operatorScale: Benchmark = {
 
     let life = yield* Scope.make()
     yield* Effect.addFinalizer(() => Effect.suspend(() => Scope.close(life, Exit.void)))
-    let operator = yield* Scope.provide(startOperator(), life)
+    const operator = yield* Scope.provide(startOperator(), life)
     const metrics = Effect.suspend(() => metricsOf(operator))
     const micros = Effect.map(
       Effect.suspend(() => processorMicros(operator.pid)),
@@ -196,33 +181,19 @@ export const operatorScale: Benchmark = {
       const figures = [flip.millis, flip.passes, flip.writes, one.millis, one.passes, one.writes].map((value) => text(value, 1))
       lines.push([text(level), show(flip.result, 0), ...figures])
     }
-    const peak = yield* memoryOf(operator.pid, "VmHWM")
+    const peak = (yield* memoryMegabytes(operator.pid, "VmHWM")) ?? Number.NaN
 
-    yield* Effect.sleep("20 seconds")
-    const quiet = { writes: yield* apiWrites(cluster), rows: yield* rowWrites(lab) }
-    yield* Effect.sleep(quietSeconds * 1_000)
-    const written = since(yield* apiWrites(cluster), quiet.writes)
-    const rows = since(yield* rowWrites(lab), quiet.rows)
+    const { rows, writes: written } = yield* quietWrites(lab, cluster, quietSeconds)
 
     yield* Scope.close(life, Exit.void)
     life = yield* Scope.make()
-    const begun = performance.now()
-    operator = yield* Scope.provide(startOperator(), life)
-    const isListed = (kind: string, all: Effect.Success<typeof metrics>) =>
-      all.some(({ labels, name, value }) => name === "seatrial_kube_watch_lists_total" && labels.includes(`"${kind}"`) && value > 0)
-    yield* until("the watches are there", metrics, (all) => watched.every((kind) => isListed(kind, all)), 20)
-    const synced = (performance.now() - begun) / 1_000
-    const attended = (all: Effect.Success<typeof metrics>) => sum(all.filter(({ name }) => name === "seatrial_operator_deployments").map(({ value }) => value))
-    // Not more often, because the metrics page of this many deployments is a megabyte.
-    yield* until("all were looked at", metrics, (all) => attended(all) >= createdCount, 500)
-    const firstPassSeconds = (performance.now() - begun) / 1_000
-    const resident = yield* memoryOf(operator.pid, "VmRSS")
+    const started = yield* Scope.provide(measureStart(startOperator(), createdCount), life)
 
     const targets = [
-      ["from the start of the process until all watches are synced, s", "5", text(synced, 1)],
-      ["until every deployment has been looked at, s", "", text(firstPassSeconds, 1)],
+      ["from the start of the process until all watches are synced, s", "5", text(started.syncedSeconds, 1)],
+      ["until every deployment has been looked at, s", "", text(started.passSeconds, 1)],
       ["activated a second", "50", text(rate.perSecond, 1)],
-      ["resident after a start, MB", "400", text(resident)],
+      ["resident after a start, MB", "400", text(started.resident)],
       ["resident at most until then, MB", "400", text(peak)],
       [`writes to Kubernetes in ${quietSeconds} quiet seconds, of whomever`, "leases only", words(written)],
       [`rows written in ${quietSeconds} quiet seconds`, "none", words(rows)]

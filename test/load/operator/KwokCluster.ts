@@ -21,7 +21,10 @@ const stage = (name: string, kind: "Pod" | "Node", selector: ReadonlyArray<objec
 const present = { key: ".metadata.deletionTimestamp", operator: "DoesNotExist" }
 const isReady = '.status.conditions.[] | select( .type == "Ready" ) | .status'
 const condition = (type: string) => `- {type: ${type}, status: "True", lastTransitionTime: {{ Now | Quote }}}`
-const ready = (address: string) => `conditions:\n${["Initialized", "Ready", "ContainersReady"].map(condition).join("\n")}
+/** The last digit of the name is the number of the engine. Engines of a model need different addresses. */
+const ready = (addresses: string) => {
+  const address = `${addresses}{{ trunc -1 .metadata.name }}`
+  return `conditions:\n${["Initialized", "Ready", "ContainersReady"].map(condition).join("\n")}
 containerStatuses:
 {{ range .spec.containers }}
 - {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: "", ready: true, restartCount: 0, started: true, state: {running: {startedAt: {{ Now | Quote }}}}}
@@ -31,6 +34,7 @@ podIP: ${address}
 podIPs: [{ip: ${address}}]
 startTime: {{ Now | Quote }}
 `
+}
 const completed = `containerStatuses:
 {{ range .spec.containers }}
 - {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: "", ready: false, restartCount: 0, state: {terminated: {exitCode: 0, reason: Completed, startedAt: {{ Now | Quote }}, finishedAt: {{ Now | Quote }}}}}
@@ -43,11 +47,11 @@ const notOfJob = { ...ofJob, operator: "NotIn" }
 const pending = { key: ".status.phase", operator: "In", values: ["Pending"] }
 
 /** Nodes, downloads and engines are ready immediately, and deleted objects disappear immediately. */
-const stagesOf = (engineAddress: string) => [
+const stagesOf = (engineAddresses: string) => [
   stage("node-ready", "Node", [{ key: isReady, operator: "NotIn", values: ["True"] }], {
     statusTemplate: `conditions:\n- {type: Ready, status: "True", reason: KubeletReady, message: ready, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}\nphase: Running\n`
   }),
-  stage("engine-ready", "Pod", [present, pending, notOfJob], { statusTemplate: ready(engineAddress) }),
+  stage("engine-ready", "Pod", [present, pending, notOfJob], { statusTemplate: ready(engineAddresses) }),
   stage("download-done", "Pod", [present, pending, ofJob], { statusTemplate: completed }),
   stage("pod-delete", "Pod", [{ ...present, operator: "Exists" }], { finalizers: { empty: true }, delete: true })
 ]
@@ -80,8 +84,8 @@ export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
     "kube-scheduler": fast
   })
   const { command, kubeconfig } = plane
-  // The address of the single stand-in for all engines. kwok assigns it to each pod.
-  const engineAddress = `${plane.network}.77.1`
+  // The addresses of the fake engine: one for each engine of a model. kwok assigns them to the pods.
+  const engineAddresses = `${plane.network}.77.1`
   const apply = (...items: ReadonlyArray<object>) =>
     command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) })
   yield* command("kubectl", ["apply", "-f", join(root, "k8s/rbac.yaml"), "-f", join(root, "k8s/crds")])
@@ -92,7 +96,7 @@ export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
   yield* Effect.promise(() =>
     writeFile(
       config,
-      stagesOf(engineAddress)
+      stagesOf(engineAddresses)
         .map((object) => JSON.stringify(object))
         .join("\n---\n")
     )
@@ -125,5 +129,5 @@ export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
   })
   const { hostname, port } = new URL(plane.address)
   const operator = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, SERVICE_ACCOUNT: serviceAccount }
-  return { ...plane, directory, namespace, engineAddress, operator, kube: yield* openCluster(kubeconfig) }
+  return { ...plane, directory, namespace, engineAddresses, operator, kube: yield* openCluster(kubeconfig) }
 })

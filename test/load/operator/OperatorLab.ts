@@ -26,22 +26,27 @@ export const until = <A, E>(what: string, look: Effect.Effect<A, E>, holds: (see
     }
   })
 
-/** A real control plane with nodes of kwok, a sample hub, and one stand-in for all engines, in which operators can be started. */
-export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: number) {
+/**
+ * A real control plane with nodes of kwok, a sample hub, and one fake engine for all models, in which operators can be started. `engines`: how many a
+ * model has at most, up to ten.
+ */
+export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: number, engines = 1) {
   if (!existsSync(join(import.meta.dirname, "../../../tools/bin/.built-plane"))) {
     return yield* new BenchError({ message: "There is no control plane in tools/bin: build it first with tools/build.sh." })
   }
   const { orgId, orgSlug, sql, userId } = lab
   const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
   const cluster = yield* startKwokCluster(gpus)
-  yield* Effect.acquireRelease(
-    Effect.promise(() => startEngine(cluster.engineAddress, 8_000, () => false)),
-    (server) =>
-      Effect.sync(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-  )
+  const startStandIn = (number: number) =>
+    Effect.acquireRelease(
+      Effect.promise(() => startEngine(`${cluster.engineAddresses}${number}`, 8_000, () => false)),
+      (server) =>
+        Effect.sync(() => {
+          server.closeAllConnections()
+          server.close()
+        })
+    )
+  yield* Effect.forEach(Array.from({ length: engines }).keys(), startStandIn, { discard: true })
   const services = yield* Layer.build(Deployments.layerSql.pipe(Layer.provide([Layer.succeed(PgClient.PgClient, sql), Ids.layer])))
   const deployments = Context.get(services, Deployments)
   const caller = { keyId: lab.keyId, orgId, orgSlug, userId, scopes: new Set(scopes), firstPurchase: true, spendLimited: false }

@@ -1,8 +1,12 @@
 import type { EngineState } from "./EngineState.ts"
 import { scoreOf } from "./rendezvous.ts"
 
-/** Load above the mean that is acceptable to reach an engine with a warm cache. */
-const bound = 1.25
+/**
+ * Load above the mean that is acceptable to reach an engine with a warm cache: this many times the mean, or this many
+ * requests more, but at most half of what an engine can process. At random, engines with few requests often differ by
+ * more than a quarter, and computing a prompt again costs more than one more request in a batch.
+ */
+const [bound, most] = [1.25, 4]
 
 export interface Pick {
   readonly now: number
@@ -39,7 +43,7 @@ const firstWithin = (engines: ReadonlyArray<EngineState>, key: number, maxLoad: 
 
 /**
  * Picks the engine for a request, by rendezvous hashing with bounded loads: the first engine in the order of the key
- * whose load stays within 1.25 times the mean. Without a key, the engine with the least load. Undefined if no engine
+ * whose load stays within the bound. Without a key, the engine with the least load. Undefined if no engine
  * has room. The mean covers the engines with room, includes the request itself and is rounded up, so at least one
  * engine is within the bound.
  */
@@ -52,6 +56,7 @@ export const pickEngine = (engines: ReadonlyArray<EngineState>, pick: Pick): Eng
     roomy.push(engine)
     total += engine.load(now)
   }
-  const maxLoad = Math.ceil((bound * (total + 1)) / roomy.length)
+  const mean = (total + 1) / roomy.length
+  const maxLoad = Math.ceil(Math.max(bound * mean, mean + Math.min(most, pick.limit / 2)))
   return (roomy.length > 1 && key !== null ? firstWithin(roomy, key, maxLoad, now) : undefined) ?? leastLoaded(roomy, now)
 }

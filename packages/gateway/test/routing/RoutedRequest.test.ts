@@ -35,7 +35,7 @@ describe("while a model moves to a new revision", () => {
 
   it("a request names the revision of the engine that it got", () => {
     const model = moving(["new"], ["old"])
-    const requests = Array.from({ length: 8 }, () => entered(model))
+    const requests = Array.from({ length: 16 }, () => entered(model))
     const revisions = Object.fromEntries(requests.map(({ route, url }) => [url, [route.revisionId, route.hfRevision, route.engineVersion]]))
     const { engineVersion, hfRevision, revisionId } = model.world.route
     assert.deepStrictEqual(revisions, {

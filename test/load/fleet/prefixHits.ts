@@ -1,0 +1,101 @@
+import { Effect, Schema } from "effect"
+import { httpRequest } from "../compare.ts"
+import { table } from "../figures.ts"
+import { HttpConnection } from "../generator/HttpConnection.ts"
+import type { Lab } from "../Lab.ts"
+import { makeRoute } from "../makeDeployments.ts"
+import { BenchError, type Program } from "../Program.ts"
+import { startGateway } from "../startGateway.ts"
+import { startEngines } from "./startEngines.ts"
+
+const conversations = 200
+const turns = 10
+const callers = 16
+/** Characters of the first message of a conversation, of each further one, and of each answer. About four are a token. */
+const [opening, question, answer] = [1_600, 200, 400]
+/** The share of all tokens of all conversations that the caches hold together. */
+const held = 0.6
+const allTokens = (conversations * (opening + (turns - 1) * (question + answer))) / 4
+const cacheTokens = Math.round(held * allTokens)
+/** Requests that all engines together process at a time. */
+const slots = 32
+
+const Counts = Schema.fromJsonString(Schema.Struct({ prompt: Schema.Int, cached: Schema.Int }))
+
+/** Numbers from 0 to below 1. Mulberry32. */
+const randomFrom = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const message = (conversation: number, turn: number, length: number) => `${conversation}/${turn} `.repeat(length).slice(0, length)
+
+const messagesOf = (conversation: number, turn: number) =>
+  Array.from({ length: 2 * turn + 1 }, (_, index) =>
+    index % 2 === 0
+      ? { role: "user", content: message(conversation, index / 2, index === 0 ? opening : question) }
+      : { role: "assistant", content: message(conversation, index, answer) }
+  )
+
+/** Callers continue conversations in an order that the seed decides, one turn at a time. */
+const converse = async ({ host, port }: Program, key: string, model: string, seed: number) => {
+  const random = randomFrom(seed)
+  const idle = Array.from({ length: conversations }, (_, conversation) => ({ conversation, turn: 0 }))
+  let left = conversations * turns
+  const call = async () => {
+    const connection = new HttpConnection(host, port)
+    while (left > 0) {
+      const [next] = idle.splice(Math.floor(random() * idle.length), 1)
+      if (next === undefined) break
+      left--
+      const body = JSON.stringify({ model, messages: messagesOf(next.conversation, next.turn) })
+      const { status } = await connection.send(Buffer.from(httpRequest("POST", "/v1/chat/completions", key, body)))
+      if (status !== 200) throw new Error(`status ${status}`)
+      if (next.turn + 1 < turns) idle.push({ ...next, turn: next.turn + 1 })
+    }
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: callers }, call))
+}
+
+/** The share of prompt tokens that the engines' prefix caches held: of one engine, and of four with the same total cache. */
+export const prefixHits = Effect.fnUntraced(function* (lab: Lab) {
+  const fleets = yield* Effect.forEach([1, 4], (count) =>
+    Effect.gen(function* () {
+      const urls = yield* startEngines({ count, slots: slots / count, millis: 20, cacheTokens: Math.round(cacheTokens / count) })
+      return { count, urls, model: yield* makeRoute(lab, { number: 100 + count, urls }) }
+    })
+  )
+  const gateway = yield* startGateway(lab, {
+    name: "Seatrial's gateway",
+    file: "packages/gateway/src/main.ts",
+    settings: { GATEWAY_ENGINE_CONCURRENCY: String(slots / 4) }
+  })
+  const shares = yield* Effect.forEach(fleets, ({ model, urls }) =>
+    Effect.gen(function* () {
+      yield* Effect.tryPromise({
+        try: () => converse(gateway, lab.key, model, 1),
+        catch: (cause) => new BenchError({ message: `A conversation failed: ${cause}` })
+      })
+      const counts = yield* Effect.forEach(urls, (url) =>
+        Effect.promise(async () => Schema.decodeUnknownSync(Counts)(await (await fetch(`${url}/counts`)).text()))
+      )
+      const [prompt, cached] = [counts.reduce((sum, each) => sum + each.prompt, 0), counts.reduce((sum, each) => sum + each.cached, 0)]
+      return cached / prompt
+    })
+  )
+  const [single = Number.NaN] = shares
+  const percent = (share: number) => `${(100 * share).toFixed(1)} %`
+  return `${conversations} conversations of ${turns} turns, of ${callers} callers at a time, in random order. The caches hold ${percent(held)} of all tokens together, however many engines share them. The target is 0.9 of one
+engine's hits.
+
+${table(
+  ["engines", "prompt tokens in the cache", "of one engine's"],
+  fleets.map(({ count }, index) => [`${count}`, percent(shares[index] ?? Number.NaN), ((shares[index] ?? Number.NaN) / single).toFixed(3)])
+)}`
+})
