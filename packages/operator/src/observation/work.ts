@@ -16,6 +16,8 @@ export interface WorkEnded {
   /** Number of attempts. */
   readonly attempts: number
   readonly at: number
+  /** When the first of these attempts ended. Absent if it is not known, as in records of earlier versions. */
+  readonly since?: number
   /** A final result. Null if the work could not be done now. */
   readonly failure: NamedFailure | null
   readonly message: string

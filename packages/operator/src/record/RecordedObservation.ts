@@ -165,6 +165,7 @@ const Ended = Struct({
   about: Text,
   attempts: Int,
   at: Finite,
+  since: optionalKey(Finite),
   failure: NullOr(NamedFailure),
   message: Text,
   byRepository: Flag,

@@ -55,7 +55,8 @@ const outcomeOf = (exit: WorkExit): "done" | "refused" | "unavailable" | "fault"
 /** How a failed attempt ended. `before`: how the attempt before it ended. */
 const failedWork = ({ about, kind }: Wanted, before: WorkEnded | null, cause: Cause.Cause<WorkRefused | WorkUnavailable>, at: number): WorkEnded => {
   const ending = failureOf(cause)
-  return { kind, about, attempts: (before?.attempts ?? 0) + 1, at, ...ending, byRepository: ending.byRepository && (before?.byRepository ?? true) }
+  const attempts = (before?.attempts ?? 0) + 1
+  return { kind, about, attempts, at, since: before?.since ?? at, ...ending, byRepository: ending.byRepository && (before?.byRepository ?? true) }
 }
 
 /** A refusal is logged when the run fails. */

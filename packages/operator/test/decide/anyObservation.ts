@@ -147,6 +147,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
             about: chance(0.2) ? "earlier" : ran === "boot" ? "pod-1 0" : `${drawn.phaseSince}`,
             attempts: Math.floor(draw() * 5),
             at: time(),
+            ...(chance(0.5) ? { since: time() } : {}),
             failure: chance(0.3) ? failure : null,
             message: "Away.",
             byRepository: chance(0.2)

@@ -10,8 +10,8 @@ import { words } from "./words.ts"
 const minute = 60_000
 const hour = 60 * minute
 
-const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number, byRepository = false): Partial<Observation> => ({
-  work: { running: null, ended: { kind, about: "0", attempts, at, failure: null, message: "The model hub cannot be reached.", byRepository } }
+const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number, byRepository = false, since = 0): Partial<Observation> => ({
+  work: { running: null, ended: { kind, about: "0", attempts, at, since, failure: null, message: "The model hub cannot be reached.", byRepository } }
 })
 const busy = (running: WorkEnded["kind"]): Partial<Observation> => ({ work: { running, ended: null } })
 const serving: Partial<Run> = { ...withRevision({ status: "active", checks: report }), endedAt: 0 }
@@ -26,13 +26,15 @@ const died = { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } }
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, now: number, expected: string]>> = {
   screening: [
-    ["a new run is read from the hub", observationOf("screening", {}, { revision: null }), 0, `work screening, again ${10 * minute}`],
+    ["a new run is read from the hub", observationOf("screening", {}, { revision: null }), 0, "work screening"],
+    ["a run whose first pass comes late is read from the hub all the same", observationOf("screening", {}, { revision: null }), hour, "work screening"],
     [
-      "a run without its custom resource gets one",
-      observationOf("screening", { resource: null }, { revision: null }),
-      0,
-      `EnsureResource, work screening, again ${10 * minute}`
+      "the hub has its time from the first failed attempt",
+      observationOf("screening", unavailable("screening", 3, hour, false, hour - minute), { revision: null }),
+      hour + 5_000,
+      `work screening, again ${hour + 9 * minute}`
     ],
+    ["a run without its custom resource gets one", observationOf("screening", { resource: null }, { revision: null }), 0, "EnsureResource, work screening"],
     ["recorded facts end screening", observationOf("screening"), 0, "enter materializing"],
     ["complete weights need no download", observationOf("screening", { weights: { own: false } }), 0, "enter provisioning"],
     ["nor do they free a GPU", observationOf("screening", { weights: { own: false }, freeSlots: 0 }), 0, "enter queued"],
@@ -643,8 +645,8 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   "after everyone was away": [
     [
       "the hub has its time again",
-      observationOf("screening", { leadingSince: 60 * minute }, { revision: null }),
-      60 * minute,
+      observationOf("screening", { ...unavailable("screening", 1, 60 * minute), leadingSince: 60 * minute }, { revision: null }),
+      60 * minute + 2_000,
       `work screening, again ${70 * minute}`
     ],
     [

@@ -102,12 +102,14 @@ describe("background work", () => {
       for (let attempt = 1; attempt <= 2; attempt++) {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, away)
         yield* Effect.yieldNow
+        yield* TestClock.adjust("1 second")
       }
       assert.deepStrictEqual((yield* background.state(deploymentId)).ended, {
         kind: "checking",
         about: "1",
         attempts: 2,
-        at: 5_000,
+        at: 6_000,
+        since: 5_000,
         failure: null,
         message: "Away.",
         byRepository: false
