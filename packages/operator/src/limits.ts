@@ -1,7 +1,7 @@
 // Deadlines and intervals of the phases, in milliseconds. The deadlines of booting and benchmarking are set by the host
 // class. Time without a leading operator does not count.
 
-/** From the first failed attempt to read the hub until it fails the run. */
+/** From the first failed attempt to read the hub to the last, which fails the run. */
 export const hubDeadline = 10 * 60_000
 /** How long an image may fail to pull. */
 export const imageDeadline = 2 * 60_000

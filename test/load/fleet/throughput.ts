@@ -28,7 +28,7 @@ const requestsOf = (key: string, model: string): readonly [string, ...ReadonlyAr
 /** Answers a second of 1 to 8 engines behind one gateway, and that number as a share of as many times one engine's. */
 export const throughput = Effect.fnUntraced(function* (lab: Lab) {
   const models = yield* Effect.forEach(sizes, (count) =>
-    Effect.flatMap(startEngines({ count, slots, millis, cacheTokens: 0 }), (urls) => makeRoute(lab, { number: count, urls }))
+    Effect.flatMap(startEngines({ count, slots, millis, cacheTokens: 0 }), (urls) => makeRoute(lab, { number: 10 + count, urls }))
   )
   const gateway = yield* startGateway(lab, {
     name: "Seatrial's gateway",

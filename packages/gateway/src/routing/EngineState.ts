@@ -122,6 +122,11 @@ export class EngineState {
     return this.outstanding + (this.#freshMetrics(now)?.waiting ?? 0)
   }
 
+  /** Requests that the engine computes, of all gateways, as it reports them; 0 if it does not. */
+  reportedRunning(now: number): number {
+    return this.#freshMetrics(now)?.running ?? 0
+  }
+
   /** Whether the engine reports that it is saturated. An idle engine is never full. */
   isFull(now: number): boolean {
     if (now < this.#fullUntil) return true

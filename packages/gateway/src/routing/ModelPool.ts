@@ -100,9 +100,14 @@ export class ModelPool {
     return [...running, { orgId, modelId, pod: "", running: 0, waiting: this.queue.size, answered: 0, failed: 0 }]
   }
 
+  /** Requests that one engine can process at once, as its trial measured. */
+  get concurrency(): number {
+    return this.route.concurrency ?? this.#options.unmeasured
+  }
+
   /** Slots of one engine. A request takes one for each answer that it asks for. */
   get limit(): number {
-    return (this.route.concurrency ?? this.#options.unmeasured) + beyondMeasured
+    return this.concurrency + beyondMeasured
   }
 
   /** Requests that may wait while there are engines. */
@@ -223,7 +228,7 @@ export class ModelPool {
           : undefined
         : this.engines.length === 0
           ? undefined
-          : pickEngine(this.engines, { now, limit: this.limit, key: key(), except: [] })
+          : pickEngine(this.engines, { now, limit: this.limit, concurrency: this.concurrency, key: key(), except: [] })
     engine?.enter(now, streamed, orgId, sequences)
     return engine
   }
@@ -232,7 +237,7 @@ export class ModelPool {
   takeOther(engineBefore: EngineState, revision: RevisionId, streamed: boolean, orgId: string, sequences = 1): EngineState | undefined {
     const now = this.#options.now()
     const except = this.engines.filter((engine) => engine === engineBefore || revisionOf(this.route, engine.endpoint) !== revision)
-    const engine = pickEngine(this.engines, { now, limit: this.limit, key: null, except })
+    const engine = pickEngine(this.engines, { now, limit: this.limit, concurrency: this.concurrency, key: null, except })
     engine?.enter(now, streamed, orgId, sequences)
     return engine
   }
@@ -284,7 +289,7 @@ export class ModelPool {
     while (this.queue.size > 0) {
       const now = this.#options.now()
       // No key: whether any engine has room does not depend on the next request.
-      if (pickEngine(this.engines, { now, limit: this.limit, key: null, except: [] }) === undefined) {
+      if (pickEngine(this.engines, { now, limit: this.limit, concurrency: this.concurrency, key: null, except: [] }) === undefined) {
         this.#stepLater(now)
         return
       }
@@ -294,7 +299,7 @@ export class ModelPool {
         this.#stepLater(now)
         return
       }
-      const engine = pickEngine(this.engines, { now, limit: this.limit, key: waiter.key, except: [] })
+      const engine = pickEngine(this.engines, { now, limit: this.limit, concurrency: this.concurrency, key: waiter.key, except: [] })
       if (engine === undefined) return
       engine.enter(now, waiter.streamed, waiter.orgId, waiter.sequences)
       waiter.give(engine)

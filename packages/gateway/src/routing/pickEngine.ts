@@ -10,8 +10,10 @@ const [bound, most] = [1.25, 4]
 
 export interface Pick {
   readonly now: number
-  /** Requests that an engine can process at once. */
+  /** Requests that an engine may get at once. */
   readonly limit: number
+  /** Requests that an engine can process at once, as measured. */
+  readonly concurrency: number
   /** Hash of the prefix that the request shares with others; null if there is none. */
   readonly key: number | null
   /** Engines that already had this request. */
@@ -27,13 +29,13 @@ const leastLoaded = (engines: ReadonlyArray<EngineState>, now: number): EngineSt
   return least
 }
 
-/** The first engine in the order of the key that has at most this load with one more request. */
-const firstWithin = (engines: ReadonlyArray<EngineState>, key: number, maxLoad: number, now: number): EngineState | undefined => {
+/** The first engine in the order of the key that may take one more request. */
+const firstWithin = (engines: ReadonlyArray<EngineState>, key: number, mayTake: (engine: EngineState) => boolean): EngineState | undefined => {
   let best: EngineState | undefined
   let bestScore = -1
   for (const engine of engines) {
     const score = scoreOf(key, engine.hash)
-    if (score > bestScore && engine.load(now) + 1 <= maxLoad) {
+    if (score > bestScore && mayTake(engine)) {
       best = engine
       bestScore = score
     }
@@ -57,6 +59,10 @@ export const pickEngine = (engines: ReadonlyArray<EngineState>, pick: Pick): Eng
     total += engine.load(now)
   }
   const mean = (total + 1) / roomy.length
-  const maxLoad = Math.ceil(Math.max(bound * mean, mean + Math.min(most, pick.limit / 2)))
-  return (roomy.length > 1 && key !== null ? firstWithin(roomy, key, maxLoad, now) : undefined) ?? leastLoaded(roomy, now)
+  const strict = Math.ceil(bound * mean)
+  // Never more than it can process at once, while others have room.
+  const loose = Math.max(strict, Math.min(pick.concurrency, Math.ceil(mean + Math.min(most, pick.concurrency / 2))))
+  // What other gateways send shows only in the engine's own report.
+  const mayTake = (engine: EngineState) => engine.load(now) + 1 <= (engine.reportedRunning(now) < pick.concurrency ? loose : strict)
+  return (roomy.length > 1 && key !== null ? firstWithin(roomy, key, mayTake) : undefined) ?? leastLoaded(roomy, now)
 }

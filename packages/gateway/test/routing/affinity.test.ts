@@ -6,8 +6,8 @@ import { type Choose, type SimulatedLoad, simulate } from "./simulateEngines.ts"
 const seed = Number(process.env.AFFINITY_SEED ?? 1)
 const limit = 16
 
-const byPrefix: Choose = (engines, key, now) => pickEngine(engines, { now, limit, key, except: [] })
-const byLoad: Choose = (engines, _, now) => pickEngine(engines, { now, limit, key: null, except: [] })
+const byPrefix: Choose = (engines, key, now) => pickEngine(engines, { now, limit, concurrency: limit, key, except: [] })
+const byLoad: Choose = (engines, _, now) => pickEngine(engines, { now, limit, concurrency: limit, key: null, except: [] })
 const atRandom: Choose = (engines, _, now, random) => {
   const roomy = engines.filter((engine) => engine.outstanding < engine.allowed(limit, now))
   return roomy[Math.floor(random() * roomy.length)]

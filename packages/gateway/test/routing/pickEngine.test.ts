@@ -15,7 +15,7 @@ const enginesWith = (loads: ReadonlyArray<number>) =>
     return engine
   })
 const baseMetrics = { running: 1, waiting: 0, cacheUse: 0, tokens: null }
-const at = { now: 0, limit: 20, except: [] }
+const at = { now: 0, limit: 20, concurrency: 16, except: [] }
 
 describe("the engine for a request", () => {
   it.prop(
@@ -29,7 +29,7 @@ describe("the engine for a request", () => {
       if (picked === undefined) return roomy.length === 0
       const total = roomy.reduce((sum, engine) => sum + engine.load(0), 0)
       const mean = (total + 1) / roomy.length
-      return roomy.includes(picked) && picked.load(0) + 1 <= Math.ceil(Math.max(1.25 * mean, mean + 4))
+      return roomy.includes(picked) && picked.load(0) + 1 <= Math.max(Math.ceil(1.25 * mean), Math.min(at.concurrency, Math.ceil(mean + 4)))
     }
   )
 
@@ -54,16 +54,28 @@ describe("the engine for a request", () => {
     assert.isTrue(before.every((pod, index) => pod === "pod-4" || pod === after[index]))
   })
 
-  it("has at most half of what it can process above the mean", () => {
+  it("has no more than a quarter above the mean if it reports that it computes as much as it can", () => {
+    const [first, second] = enginesWith([2, 0])
+    const engines = [first, second].flatMap((engine) => engine ?? [])
+    const warm = Array.from({ length: 64 }, (_, key) => key).find((key) => pickEngine(engines, { ...at, key }) === first)
+    assert.isDefined(warm)
+    first?.recordMetrics({ ...baseMetrics, running: 16 }, 0)
+    assert.strictEqual(pickEngine(engines, { ...at, key: warm ?? null }), second)
+  })
+
+  it("has no more than it can process at once while another has room", () => {
     const [first, second] = enginesWith([0, 0])
     const engines = [first, second].flatMap((engine) => engine ?? [])
     const picked = Array.from({ length: 4 }, () => {
-      const engine = pickEngine(engines, { ...at, limit: 2, key: 1 })
+      const engine = pickEngine(engines, { ...at, limit: 6, concurrency: 2, key: 1 })
       engine?.enter(0, true, "org")
       return engine?.endpoint.pod
     })
-    assert.strictEqual(picked[0], picked[1])
-    assert.deepStrictEqual(picked.toSorted(), ["pod-0", "pod-0", "pod-1", "pod-1"])
+    // The third would exceed what the warm engine can process at once.
+    assert.deepStrictEqual(
+      picked.map((pod) => pod === picked[0]),
+      [true, true, false, true]
+    )
   })
 
   it("is the one with the least load if the request shares no prefix", () => {

@@ -22,13 +22,12 @@ export const screening = (observation: Observation, now: number): Decision => {
   if (run.revision !== null) return proceed(observation, run.revision)
   const ended = endedOf(observation, "screening")
   if (ended?.failure) return by("repositoryRefused", fail(ended.failure.code, ended.failure.text))
-  // A run may wait long for its first pass, so only failed attempts count.
+  // A run may wait long for a pass and for its turn to read, so only the time between failed attempts counts.
   if (ended === null) return by("readRepository", { ...wait(`Seatrial reads ${run.source.repo}.`), work: "screening" })
-  const deadline = countedFrom(observation, ended.since ?? run.phaseSince) + hubDeadline
-  if (now >= deadline)
+  if (ended.at - countedFrom(observation, ended.since ?? run.phaseSince) >= hubDeadline)
     return by("hubUnavailable", fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later."))
   const message = `${ended.message} ${failedAttempts(ended.attempts)}`
   const next = ended.at + backoff(ended.attempts)
-  if (work.running === null && now < next) return by("retryLater", wait(message, Math.min(next, deadline)))
-  return by("readRepository", { ...wait(message, deadline), work: "screening" })
+  if (work.running === null && now < next) return by("retryLater", wait(message, next))
+  return by("readRepository", { ...wait(message), work: "screening" })
 }

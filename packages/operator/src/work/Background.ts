@@ -101,7 +101,8 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       Effect.map(Clock.currentTimeMillis, (now) => {
         const entry = entries.get(id)?.get(ordinal)
         // If the clock was set back, the next attempt must not wait for the old time.
-        if (Predicate.isNotNullish(entry?.ended) && entry.ended.at > now) entry.ended = { ...entry.ended, at: now }
+        if (Predicate.isNotNullish(entry?.ended) && entry.ended.at > now)
+          entry.ended = { ...entry.ended, at: now, since: Math.min(entry.ended.since ?? now, now) }
         return { running: entry?.running ?? null, with: entry?.with ?? "", ended: entry?.ended ?? null }
       }),
     want: Effect.fnUntraced(function* (id, work, start) {
