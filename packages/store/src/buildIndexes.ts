@@ -46,8 +46,8 @@ const attach = (run: Run, parent: string, child: string) =>
   )
 
 /**
- * Builds the indexes that partitions lack, one after the other, while requests are written; nothing if another program
- * builds them. This is no transaction: if it is interrupted, finished indexes stay, and the next program replaces an
+ * Builds the indexes that partitions lack, one after the other, while requests are written. Returns false, and builds
+ * nothing, if another program builds them. This is no transaction: if it is interrupted, finished indexes stay, and the next program replaces an
  * invalid index and goes on.
  */
 export const buildIndexes = Effect.gen(function* () {
@@ -56,13 +56,13 @@ export const buildIndexes = Effect.gen(function* () {
   const run: Run = (text) => connection.executeUnprepared(text, [], undefined)
   // It must not wait for the lock: a build waits for all transactions, also for one waiting here.
   const locks = yield* connection.executeUnprepared("SELECT WHERE pg_try_advisory_lock(hashtext('seatrial.indexes'))", [], undefined)
-  if (locks.length === 0) return
+  if (locks.length === 0) return false
   yield* Effect.addFinalizer(() => Effect.ignore(run("SELECT pg_advisory_unlock(hashtext('seatrial.indexes'))")))
   yield* run("SET statement_timeout = 0")
   yield* Effect.addFinalizer(() => Effect.ignore(run("RESET statement_timeout")))
   while (true) {
     const [next] = yield* Effect.orDie(decode(yield* run(missing)))
-    if (next === undefined) return
+    if (next === undefined) return true
     const { child, definition, isValid, parent, partition } = next
     if (child === null) {
       yield* Effect.logInfo(`Building the index ${parent} of ${partition}; requests do not wait for it`)

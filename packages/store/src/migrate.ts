@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { applyAccess } from "./access/applyAccess.ts"
 import { buildIndexes } from "./buildIndexes.ts"
@@ -51,5 +51,8 @@ export const migrateSchema = Effect.gen(function* () {
   return [...created, ...repaired, ...applied]
 }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))
 
-/** Migrates the database, and builds the indexes that migrations left to it. */
-export const migrate = Effect.tap(migrateSchema, () => buildIndexes)
+/**
+ * Migrates the database, and builds the indexes that migrations left to it. Waits for another program that builds them,
+ * because that one may end early: its connection to Postgres can outlive it.
+ */
+export const migrate = Effect.tap(migrateSchema, () => Effect.repeat(buildIndexes, { until: (isBuilt) => isBuilt, schedule: Schedule.spaced("1 second") }))
