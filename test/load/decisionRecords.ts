@@ -97,6 +97,6 @@ ${table(
 
 A deployment left ${(rows / runs).toFixed(1)} records, of which ${(whole / runs).toFixed(1)} have the whole observation, and ${(bytes / runs / 1_000).toFixed(1)} kB in Postgres.
 In a CPU profile of one more operator, ${(100 * share).toFixed(1)} % of its time passed in the code that makes the records and writes them, without garbage collection
-and the connection to Postgres. The ratio varies more from round to round than recording can cost; the share was between 0.9 and 1.3 % in three profiles.`
+and the connection to Postgres. The ratio varies more from round to round than recording can cost; the share was between 0.9 and 1.6 % in five profiles.`
   })
 }
