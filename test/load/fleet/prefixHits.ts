@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { drawsOf } from "../../faults/Draw.ts"
 import { httpRequest } from "../compare.ts"
 import { table } from "../figures.ts"
 import { HttpConnection } from "../generator/HttpConnection.ts"
@@ -22,17 +23,6 @@ const slots = 32
 
 const Counts = Schema.fromJsonString(Schema.Struct({ prompt: Schema.Int, cached: Schema.Int }))
 
-/** Numbers from 0 to below 1. Mulberry32. */
-const randomFrom = (seed: number) => {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 const message = (conversation: number, turn: number, length: number) => `${conversation}/${turn} `.repeat(length).slice(0, length)
 
 const messagesOf = (conversation: number, turn: number) =>
@@ -44,13 +34,13 @@ const messagesOf = (conversation: number, turn: number) =>
 
 /** Callers continue conversations in an order that the seed decides, one turn at a time. */
 const converse = async ({ host, port }: Program, key: string, model: string, seed: number) => {
-  const random = randomFrom(seed)
+  const { integer } = drawsOf(seed)
   const idle = Array.from({ length: conversations }, (_, conversation) => ({ conversation, turn: 0 }))
   let left = conversations * turns
   const call = async () => {
     const connection = new HttpConnection(host, port)
     while (left > 0) {
-      const [next] = idle.splice(Math.floor(random() * idle.length), 1)
+      const [next] = idle.splice(integer(0, idle.length - 1), 1)
       if (next === undefined) break
       left--
       const body = JSON.stringify({ model, messages: messagesOf(next.conversation, next.turn) })
