@@ -39,9 +39,11 @@ const reasons = {
   yielded: "no node had room for its pod, and another run waits for its place"
 } as const
 
-const removeJob = Effect.fnUntraced(function* ({ namespace }: Cluster, { metadata: { name, uid } }: WatchedJob, outcome: keyof typeof reasons) {
+const removeJob = Effect.fnUntraced(function* ({ namespace, referenceJobs }: Cluster, { metadata: { name, uid } }: WatchedJob, outcome: keyof typeof reasons) {
   yield* Effect.logInfo(`the Job ${name} of a reference is deleted: ${reasons[outcome]}`)
   yield* ignoreNotFound((yield* KubeClient).remove(Job, name, namespace, { propagation: "Background", ...(uid === undefined ? {} : { uid }) }))
+  // The watch may be late. Until then no second Job may give up its place for the same run.
+  referenceJobs.setJob(name, undefined)
   yield* operatorMetrics.references.update({ outcome }, 1)
 })
 

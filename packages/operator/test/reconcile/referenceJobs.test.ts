@@ -248,6 +248,24 @@ describe("the Job of a reference that no node has room for", () => {
     })
   })
 
+  it.effect("keeps its place if another Job was deleted for the only run that waits, and the watch is late", () => {
+    const { begin, stage } = crowd([...runsOf("a", 1, 2), ...runsOf("b", 11, 2), ...runsOf("c", 21, 1)])
+    stage.setReferenceStory(waitsForNode(stage))
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* begin
+        yield* stage.until(() => jobsOf(stage).length === 4)
+        yield* minutes(4)
+        stage.kube.beLate("Job")
+        yield* minutes(2)
+        assert.deepStrictEqual([created(stage), jobsOf(stage).length], [4, 3])
+        stage.kube.tellLate("Job")
+        yield* stage.until(() => created(stage) === 5)
+        assert.lengthOf(jobsOf(stage), 4)
+      })
+    )
+  })
+
   it.effect("keeps its place while no run waits for it", () => {
     const { begin, stage } = crowd(runsOf("a", 1, 2))
     stage.setReferenceStory(waitsForNode(stage))
