@@ -29,6 +29,10 @@ export interface TrialOffers {
   readonly unsalted?: ReadonlyArray<string>
   /** Whether the same seed gives the same answer, with the engine's start flags. */
   readonly seeds: boolean
+  /** Whether requests without a seed all use the same one; absent: each of them draws independently. */
+  readonly fixedUnseeded?: true
+  /** Whether a penalty may not yet count the last token that was drawn; absent: it counts all of them. */
+  readonly latePenalties?: true
   /**
    * Whether the engine reserves memory for the whole answer of a request that ignores end tokens. Such requests are never
    * preempted. Absent: no.

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { checkedTopTokens, mostTrialRequests, type Runtime } from "@seatrial/domain"
+import { checkedTopTokens, mostTrialRequests, type Runtime, type ServingSettings } from "@seatrial/domain"
 import { engineFor } from "../src/index.ts"
 
 const cases: ReadonlyArray<readonly [runtime: Runtime, flag: string, least: number, why: string]> = [
@@ -13,5 +13,24 @@ describe("a flag that would fail every trial is refused before the trial, with t
     const issue = (value: number) => (engineFor(runtime) ?? assert.fail()).flagIssue({ [flag]: value })
     assert.isNull(issue(least))
     for (const less of [least - 1, 1, 0]) assert.include(issue(less)?.message, why)
+  })
+})
+
+describe("a trial counts only draws that the engine's flags leave independent and exact", () => {
+  const offers = (engine_flags: NonNullable<ServingSettings["engine_flags"]>, simulated = false) =>
+    (engineFor("sglang") ?? assert.fail()).offers(
+      { runtime: "sglang", host_class: "h100", max_context: 4_096, kv_cache_dtype: "auto", engine_flags },
+      simulated
+    )
+
+  it("SGLang's overlap scheduler applies penalties late", () => {
+    assert.isTrue(offers({}).latePenalties)
+    assert.isUndefined(offers({ disable_overlap_schedule: true }).latePenalties)
+    assert.isUndefined(offers({}, true).latePenalties)
+  })
+
+  it("SGLang's deterministic mode has one seed for all requests without a seed", () => {
+    assert.isTrue(offers({ enable_deterministic_inference: true }).fixedUnseeded)
+    assert.isUndefined(offers({}).fixedUnseeded)
   })
 })

@@ -10,7 +10,8 @@ import { openCluster } from "../../e2e/cluster.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const namespace = "seatrial"
-const gpusPerNode = 64
+/** The time of the scheduler and of the controllers grows with the number of nodes, so that a few large nodes leave the processors to the operator. */
+const gpusPerNode = 1_024
 
 const stage = (name: string, kind: "Pod" | "Node", selector: ReadonlyArray<object>, next: object) => ({
   apiVersion: "kwok.x-k8s.io/v1alpha1",
@@ -64,7 +65,7 @@ const claim = {
 }
 
 const node = (number: number) => {
-  const resources = { cpu: "1000", memory: "4Ti", pods: "1000", "nvidia.com/gpu": String(gpusPerNode) }
+  const resources = { cpu: "16000", memory: "64Ti", pods: "10000", "nvidia.com/gpu": String(gpusPerNode) }
   return {
     apiVersion: "v1",
     kind: "Node",

@@ -90,9 +90,10 @@ export const decodeMatchesPrefill: TrialCheck = {
     const { long, short } = yield* longPromptShifts(subject)
     const [mean, longMean] = [meanOf(differences), meanOf(long)]
     const rounding = Math.max(mean, meanOf(short))
-    const most = Math.min(thresholds.longMean, thresholds.longPromptMean + thresholds.longRounding * rounding)
+    const always = subject.offers.exactArithmetic === true ? thresholds.longPromptMean : thresholds.decodeMean
+    const most = Math.min(thresholds.longMean, always + thresholds.longRounding * rounding)
     const worst = Math.max(...differences, ...long, ...short)
-    const after = long.length === 0 ? "" : `, after long prompts mean ${longMean.toFixed(4)} (at most ${most.toFixed(4)})`
+    const after = long.length === 0 ? ", no long prompts" : `, after long prompts mean ${longMean.toFixed(4)} (at most ${most.toFixed(4)})`
     const figures = `mean ${mean.toFixed(4)}${after}, worst ${worst.toFixed(3)} nats over ${differences.length + long.length + short.length} tokens`
     const isRight = mean <= thresholds.decodeMean && longMean <= most && worst <= thresholds.decodeWorst
     return isRight ? figures : yield* unexpected(figures)

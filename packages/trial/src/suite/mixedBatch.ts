@@ -33,29 +33,39 @@ const isFormed = (subject: SuiteSubject) =>
     ({ content }) => Option.isSome(decodeFormed(content))
   )
 
-/** How a greedy answer in a batch differs from the one alone; null if it does not, or after a near tie. */
-const difference = (alone: Reading, answer: Reading): string | null => {
-  if (alone.content !== answer.content) {
-    // Twice the usual limit, because a batch may have other kernels.
-    const isTie = nearTie(alone, answer) && changedAt(alone, answer, 2 * thresholds.sureBy) === null
-    return isTie ? null : "a greedy answer differs from the one alone"
-  }
-  const shifts = (answer.logprobs ?? []).map((value, at) => Math.abs(value - (alone.logprobs?.[at] ?? value)))
+/** A greedy answer in a batch, and the same one alone. */
+interface Both {
+  readonly alone: Reading
+  readonly answer: Reading
+}
+
+/** Whether a greedy answer in a batch has other text than alone, and not after a near tie. */
+const isOther = ({ alone, answer }: Both): boolean =>
+  // Twice the usual limit, because a batch may have other kernels.
+  alone.content !== answer.content && !(nearTie(alone, answer) && changedAt(alone, answer, 2 * thresholds.sureBy) === null)
+
+/** How the log-probabilities of equal answers differ. Their mean is judged together, because an answer has few tokens. */
+const shifted = (answers: ReadonlyArray<Both>): ReadonlyArray<string> => {
+  const same = answers.filter(({ alone, answer }) => alone.content === answer.content)
+  const shifts = same.flatMap(({ alone, answer }) => (answer.logprobs ?? []).map((value, at) => Math.abs(value - (alone.logprobs?.[at] ?? value))))
   const mean = shifts.reduce((sum, value) => sum + value, 0) / Math.max(1, shifts.length)
   const worst = Math.max(0, ...shifts)
-  return mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst
-    ? null
-    : `log-probabilities of a greedy answer differ from those alone by ${mean.toFixed(3)} nats in the mean and ${worst.toFixed(3)} at one token`
+  const isRight = mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst
+  const figures = `${mean.toFixed(3)} nats in the mean and ${worst.toFixed(3)} at one token`
+  return isRight ? [] : [`log-probabilities of greedy answers differ from those alone by ${figures}`]
 }
 
 /** Sends greedy requests, each between one with other settings and one with a schema. Succeeds with what was wrong. */
 const askMixed = Effect.fnUntraced(function* (subject: SuiteSubject, greedy: ReadonlyArray<Greedy>, withForms: boolean) {
   const requests = greedy.flatMap(({ answer: alone, fields, prompt }) => [
     Effect.as(goOn(subject, prompt, { ...fields, ...drawnFields(subject) }), null),
-    Effect.map(goOn(subject, prompt, fields), (answer) => difference(alone, answer)),
+    Effect.map(goOn(subject, prompt, fields), (answer): Both => ({ alone, answer })),
     ...(withForms ? [Effect.map(isFormed(subject), (formed) => (formed ? null : "an answer lacks the form of its schema"))] : [])
   ])
-  return (yield* Effect.all(requests, { concurrency: "unbounded" })).filter((wrong) => wrong !== null)
+  const results = (yield* Effect.all(requests, { concurrency: "unbounded" })).filter((result) => result !== null)
+  const formless = results.filter((result) => typeof result === "string")
+  const answers = results.filter((result) => typeof result !== "string")
+  return [...answers.filter(isOther).map(() => "a greedy answer differs from the one alone"), ...shifted(answers), ...formless]
 })
 
 /**

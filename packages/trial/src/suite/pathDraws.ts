@@ -1,11 +1,11 @@
 import { samplingDefaults } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { NotApplicable, type TrialCheck, unexpected } from "./Check.ts"
 import { type KnownStart, knownStart, startOf } from "./draws/firstTokens.ts"
 import { isWord, type Split } from "./draws/firstWords.ts"
 import { claims, decodeMessage, decodeResponseText, messageStreamText, responseStreamText } from "./pathBodies.ts"
 import { dialects, type Path } from "./pathCalls.ts"
-import { type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
+import { mayThink, type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
 import { type Count, judgeCounts } from "./samplingDistribution.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -90,6 +90,12 @@ const hasOwnDefaults = ({ offers, repository }: SuiteSubject): boolean => {
   return offers.ownDefaults === true || min_p !== 0 || repetition_penalty !== 1
 }
 
+/** A reason to draw nothing on these paths, or null. */
+const undrawn = (subject: SuiteSubject): string | null => {
+  if (subject.offers.fixedUnseeded === true) return "requests without a seed draw alike"
+  return hasOwnDefaults(subject) ? "sampling defaults that no request of this path turns off" : null
+}
+
 /** Reads the first tokens once for both paths, and again at each second attempt. */
 type Knows = (subject: SuiteSubject, isAgain: boolean) => ReturnType<typeof knownStart>
 
@@ -100,8 +106,8 @@ const drawsOn = (name: string, path: Path, knows: Knows): TrialCheck => {
     class: "capability",
     usesConfirmedFeatures: true,
     purpose: `On ${path} the first token has the shares that its log-probabilities, temperature, top_p and top_k give it`,
-    limitSeconds: seconds(120),
-    skipped: (subject) => claims(path)(subject) ?? (hasOwnDefaults(subject) ? "sampling defaults that no request of this path turns off" : null),
+    limitSeconds: ({ slots }) => 120 * Math.max(1, 8 / slots),
+    skipped: (subject) => claims(path)(subject) ?? undrawn(subject),
     run: Effect.fnUntraced(function* (subject) {
       const start = yield* knows(subject, ++runs > 1)
       if (start === null) return yield* new NotApplicable({ reason: "no first token of known log-probability" })
@@ -109,7 +115,8 @@ const drawsOn = (name: string, path: Path, knows: Knows): TrialCheck => {
       const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[path] ?? [])
       const splits = start.splits.filter(({ field }) => offered.has(field))
       if (splits.length === 0) return yield* new NotApplicable({ reason: "draws of the first token tell too little" })
-      const ways = splits.flatMap((split) => [false, true].map((streamed) => ({ split, streamed })))
+      // A parser of reasoning may keep a first token back that could begin a mark.
+      const ways = splits.flatMap((split) => (mayThink(subject) ? [false] : [false, true]).map((streamed) => ({ split, streamed })))
       const drawn = yield* Effect.forEach(ways, ({ split, streamed }) => countSplit(subject, path, start.question, limit, split, streamed))
       // A template may write the time, which changes the shares.
       const later = yield* startOf(subject, start.question)

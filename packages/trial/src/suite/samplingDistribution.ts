@@ -1,12 +1,13 @@
 import { Effect } from "effect"
 import { Unexpected } from "../engineAnswers.ts"
+import { textPath } from "../Subject.ts"
 import { NotApplicable, type TrialCheck } from "./Check.ts"
 import { type Design, designsFor, expectedShares, fieldsOf } from "./draws/designs.ts"
 import { drawTokens } from "./draws/drawTokens.ts"
 import { type Counted, improbability } from "./draws/exactBinomial.ts"
 import { type KnownDraws, type KnownToken, knownDraws } from "./draws/knownTokens.ts"
 import { pairOf, penalty, repeatedChance, type Sequence, sequencesOf, subtracted } from "./draws/pairDesigns.ts"
-import { type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { mayThink, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** One counted result of one setting on one way. */
@@ -15,6 +16,8 @@ export interface Count extends Counted {
   /** Its place among the results of the setting. */
   readonly cell: number
   readonly way: string
+  /** How many nats the logit of its share may be off, if not as many as for other counts. */
+  readonly tolerance?: number
 }
 
 /** A way to draw: a path, and whether answers are streamed. */
@@ -30,6 +33,9 @@ interface Way {
 
 /** The bias of a token that gets the logit 0 in a design. All other tokens of the model are far less likely. */
 const raised = 60
+
+/** Number of sequences at once with which the time of the check suffices. */
+const usualSlots = 8
 
 /** Neutral values of the settings, for those that a design does not test. */
 const neutral = { temperature: 1, max_tokens: 1 }
@@ -61,10 +67,16 @@ const countDesign = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way
   )
 })
 
+/**
+ * The tolerance for tokens after the first one: their shares are computed from a prompt, and drawn from a decoding step,
+ * which other kernels compute.
+ */
+const laterTolerance = ({ offers }: SuiteSubject): number => (offers.exactArithmetic === true ? thresholds.drawTolerance : thresholds.laterDrawTolerance)
+
 /** Draws two tokens with a penalty, and counts how often the first one comes again. */
 const countPenalties = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way, offered: ReadonlySet<string>) {
   const { tokenizer } = subject.repository
-  const fieldsTested = subtracted.filter((field) => offered.has(field))
+  const fieldsTested = subject.offers.latePenalties === true ? [] : subtracted.filter((field) => offered.has(field))
   const pair = fieldsTested.length === 0 ? null : yield* pairOf(subject, way.known)
   if (pair === null || tokenizer === null) return []
   const { bias, first, other } = pair
@@ -80,7 +92,7 @@ const countPenalties = Effect.fnUntraced(function* (subject: SuiteSubject, way: 
     return Effect.map(drawTokens(subject, way.known.drawPath, drawing), (drawn): Count => {
       const hits = drawn.filter((text) => text === again).length
       const draws = hits + drawn.filter((text) => text === changed).length
-      return { field, cell: 0, way: way.name, hits, draws, chance: repeatedChance(penalty) }
+      return { field, cell: 0, way: way.name, hits, draws, chance: repeatedChance(penalty), tolerance: laterTolerance(subject) }
     })
   })
 })
@@ -98,7 +110,8 @@ const countSequence = Effect.fnUntraced(function* (subject: SuiteSubject, way: W
   const fields = { ...neutral, ...tested, max_tokens: before + 1, logit_bias }
   const drawn = yield* drawTokens(subject, way.known.drawPath, { count: 2 * way.draws(name), fields, seed: way.seed, streamed: way.streamed })
   const hits = drawn.filter((text) => text === again).length
-  const count: Count = { field: name, cell: 0, way: way.name, hits, chance, draws: hits + drawn.filter((text) => text === changed).length }
+  const draws = hits + drawn.filter((text) => text === changed).length
+  const count: Count = { field: name, cell: 0, way: way.name, hits, chance, draws, tolerance: laterTolerance(subject) }
   return [count]
 })
 
@@ -133,7 +146,9 @@ const shown = ({ chance, draws, field, hits, way }: Count) => `${field}, ${way}:
 /** The figures if each count is as likely as it may be; fails with the least likely ones. */
 export const judgeCounts = (counts: ReadonlyArray<Count>) => {
   const all = [...counts, ...pooled(counts)]
-  const judged = all.map((count) => ({ count, chance: improbability(count, thresholds.drawTolerance) })).toSorted((a, b) => a.chance - b.chance)
+  const judged = all
+    .map((count) => ({ count, chance: improbability(count, count.tolerance ?? thresholds.drawTolerance) }))
+    .toSorted((a, b) => a.chance - b.chance)
   const wrong = judged.filter(({ chance }) => chance < thresholds.drawAlarm / all.length)
   const least = judged[0]?.chance ?? 1
   const figures = `${all.length} counts, the least likely one ${least.toExponential(1)}`
@@ -150,7 +165,7 @@ export const samplingDistribution = (): TrialCheck => {
     name: "sampling_distribution",
     class: "required",
     purpose: "Drawn tokens have the shares that temperature, top_p, top_k, min_p, penalties and logit_bias give them",
-    limitSeconds: secondsOf(120, 1),
+    limitSeconds: (subject) => secondsOf(120, 1)(subject) * Math.max(1, usualSlots / subject.slots),
     run: Effect.fnUntraced(function* (subject) {
       const routes = yield* knownDraws(subject)
       // The same number on each path, so that a setting has the same shares on all ways.
@@ -161,7 +176,9 @@ export const samplingDistribution = (): TrialCheck => {
       const planned = yield* Effect.forEach(paths, (known) =>
         Effect.map(sequencesOf(subject, known, offeredOn(subject, known)), (sequences) => ({ known, sequences }))
       )
-      const ways = planned.flatMap((path) => [false, true].map((streamed) => ({ ...path, streamed })))
+      // A parser of reasoning may keep a first token back that could begin a mark.
+      const streams = ({ drawPath }: KnownDraws) => !mayThink(subject) || drawPath.path === textPath
+      const ways = planned.flatMap((path) => (streams(path.known) ? [false, true] : [false]).map((streamed) => ({ ...path, streamed })))
       runs++
       const counts = yield* Effect.forEach(ways, ({ known, sequences, streamed }, at) =>
         countWay(subject, {
@@ -170,7 +187,7 @@ export const samplingDistribution = (): TrialCheck => {
           streamed,
           name: `${known.drawPath.name}${streamed ? " streamed" : ""}`,
           draws: (field) => (field === "temperature" ? Math.ceil((thresholds.temperatureDraws * draws) / ways.length) : draws),
-          seed: streamed && subject.offers.seeds ? subject.seed + (4 * runs + at) * 1e6 : null
+          seed: subject.offers.seeds && (streamed || subject.offers.fixedUnseeded === true) ? subject.seed + (4 * runs + at) * 1e6 : null
         })
       )
       const total = counts.flat().reduce((sum, { cell, draws: each }) => sum + (cell === 0 ? each : 0), 0)

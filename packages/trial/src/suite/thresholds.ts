@@ -190,8 +190,9 @@ export const thresholds = {
   decodeWorst: 1.5,
   /**
    * The longest prompt after which generated tokens are compared (it is computed twelve times), and their largest mean
-   * difference, at most `longMean`: a part for all engines, and a multiple of what the same engine differs by after
-   * short prompts. The rounding of an engine would hide a lost part of the prompt; engines without it hide nothing.
+   * difference, at most `longMean`: `decodeMean`, or this part if an engine computes exactly, and a multiple of what the
+   * same engine differs by after short prompts. Rounding would hide a lost part of the prompt; an exact engine hides
+   * nothing.
    */
   longPrompt: 8_192,
   longPromptMean: 0.01,
@@ -230,15 +231,17 @@ export const thresholds = {
   drawAlarm: 0.001,
   /** How many nats the logit of a share may be off: 16-bit logits are up to an eighth apart. */
   drawTolerance: 0.1,
+  /** The same for a token after the first one on an engine that rounds: between a prompt and a decoding step, not measured on a GPU. */
+  laterDrawTolerance: 0.5,
   /** How many times as many draws the temperature gets, on all ways together: its faults are the smallest. */
   temperatureDraws: 8,
   /**
    * Draws on paths without a bias: the least share of words that a cut must remove, the least share of the last token
-   * before it (rounding moves a sum of shares by at most 0.025), and the least information of a draw about the logarithm
-   * of the temperature.
+   * before it (if rounding moves each logit by an eighth, up or down, a sum of shares moves by 0.063 at most, and half of
+   * the share is room on each side), and the least information of a draw about the logarithm of the temperature.
    */
   leastRemoved: 0.05,
-  leastLastShare: 0.06,
+  leastLastShare: 0.15,
   leastInformation: 0.1,
   /** Minimum number of different answers to requests with different seeds. */
   differentSeeds: 3,

@@ -11,7 +11,12 @@ const trials = 10_000
 for (const model of ["uncertain", "sure"] as const satisfies ReadonlyArray<ModelName>)
   it(`no right engine loses a path in ${trials} trials, although its logits are rounded (${model}, seed ${seed})`, () => {
     const tokens = tokensOf(model)
-    const run = runOf(splitsOf(tokens), rounded(tokens), (shape) => shape, unit)
+    const run = runOf(
+      splitsOf(tokens),
+      () => rounded(tokens, unit),
+      (shape) => shape,
+      unit
+    )
     let [once, twice] = [0, 0]
     for (let trial = 0; trial < trials; trial++) {
       if (!run()) continue

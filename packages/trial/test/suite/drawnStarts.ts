@@ -68,6 +68,8 @@ export interface Drawn {
   readonly added?: number
   /** Whether the first token of another path is not part of an answer. */
   readonly hides?: boolean
+  /** How many nats less likely the likeliest token is listed when the prompt is read the first time. */
+  readonly cached?: number
   /** Whether the prompt is different each time. */
   readonly changes?: boolean
 }
@@ -108,6 +110,7 @@ const isPath = (path: string): path is keyof typeof answersOn => Object.hasOwn(a
 /** A subject whose engine draws first tokens exactly as its settings say, but for what it does wrongly. */
 export const drawingSubject = Effect.fnUntraced(function* ({
   added = 0,
+  cached = 0,
   changes = false,
   fewer = 0,
   hides = false,
@@ -118,6 +121,7 @@ export const drawingSubject = Effect.fnUntraced(function* ({
   const tokens = tokensOf(model)
   const draw = drawer(seed)
   const unit = () => draw(2 ** 30) / 2 ** 30
+  const bodies = new Set<string>()
   let requests = 0
   const promptIds = () => Array.from({ length: promptLength }, (_, at) => (changes && at === 0 ? 1_000 + requests : at))
   const makers = new Map<string, () => string>()
@@ -139,7 +143,9 @@ export const drawingSubject = Effect.fnUntraced(function* ({
       return JSON.stringify({ choices: [{ text: "" }], usage, prompt_logprobs })
     }
     if (!isPath(path)) {
-      const top_logprobs = tokens.slice(0, 20).map(({ logprob, text: token }) => ({ token, logprob }))
+      const isFirst = !bodies.has(text)
+      bodies.add(text)
+      const top_logprobs = tokens.slice(0, 20).map(({ logprob, text: token }, at) => ({ token, logprob: isFirst && at === 0 ? logprob - cached : logprob }))
       return JSON.stringify({
         choices: [{ message: { content: "" }, logprobs: { content: [{ token: tokens[0]?.text, top_logprobs }] } }],
         usage,

@@ -12,8 +12,8 @@ const unit = () => draw(2 ** 30) / 2 ** 30
 const trials = 300
 
 /** How many runs alarm. */
-const alarms = (runs: number, splits: ReadonlyArray<Split>, tokens: ReadonlyArray<ListedToken>, shaped: (shape: Shape, way: string) => Shape) => {
-  const run = runOf(splits, tokens, shaped, unit)
+const alarms = (runs: number, splits: ReadonlyArray<Split>, tokensOf: () => ReadonlyArray<ListedToken>, shaped: (shape: Shape, way: string) => Shape) => {
+  const run = runOf(splits, tokensOf, shaped, unit)
   return Array.from({ length: runs }, run).filter(Boolean).length
 }
 
@@ -24,21 +24,26 @@ describe(`counts of first tokens (seed ${seed})`, () => {
     const tokens = tokensOf(model)
     const splits = splitsOf(tokens)
 
-    it(`alarm in at most 1 of 1,000 runs, also if all logits of a right engine are off by rounding (${model})`, () => {
+    it(`alarm in at most 1 of 1,000 runs, also if each batch of a right engine rounds all logits (${model})`, () => {
       assert.deepStrictEqual(
         splits.map(({ field }) => field),
-        ["temperature", "top_k", "top_p"]
+        // The second word of `sure` is too rare for a cut by shares.
+        model === "sure" ? ["temperature", "top_k"] : ["temperature", "top_k", "top_p"]
       )
       const most = trials * thresholds.drawAlarm
       // Six standard deviations more than the most that is expected.
       const limit = most + 6 * Math.sqrt(most) + 6
-      assert.isAtMost(alarms(trials, splits, tokens, right), limit)
-      assert.isAtMost(alarms(trials, splits, rounded(tokens), right), limit)
+      assert.isAtMost(
+        alarms(trials, splits, () => tokens, right),
+        limit
+      )
+      assert.isAtMost(
+        alarms(trials, splits, () => rounded(tokens, unit), right),
+        limit
+      )
     }, 120_000)
   }
 
-  const tokens = tokensOf("sure")
-  const splits = splitsOf(tokens)
   const faults: ReadonlyArray<readonly [name: string, shaped: (shape: Shape, way: string) => Shape]> = [
     ["a temperature of 0.85 of itself", (shape) => ({ ...shape, temperature: 0.85 * shape.temperature })],
     ["a temperature of 1.2 of itself", (shape) => ({ ...shape, temperature: 1.2 * shape.temperature })],
@@ -49,18 +54,25 @@ describe(`counts of first tokens (seed ${seed})`, () => {
   ]
   for (const [name, shaped] of faults) {
     it(`find ${name} in 95 of 100 runs`, () => {
-      assert.isAtLeast(alarms(100, splits, tokens, shaped), 95)
+      const tokens = tokensOf(name.includes("top_p") ? "uncertain" : "sure")
+      assert.isAtLeast(
+        alarms(100, splitsOf(tokens), () => tokens, shaped),
+        95
+      )
     })
   }
 
   it("do not depend on tokens with the same text, as long as all of them are known", () => {
-    const twins = tokens
+    const twins = tokensOf("sure")
       .flatMap(({ logprob, text }) => [0.75, 0.25].map((share) => ({ text, logprob: logprob + Math.log(share) })))
       .toSorted((a, b) => b.logprob - a.logprob)
     const words = wordsAmong(twins.slice(0, 2 * listed))
     const split = temperatureSplit(words, twins.slice(0, 2 * listed))
     if (split === null) return assert.fail("no split")
-    assert.isAtMost(alarms(50, [split], twins, right), 1)
+    assert.isAtMost(
+      alarms(50, [split], () => twins, right),
+      1
+    )
   })
 
   it("need a gap before the cut that rounding cannot close", () => {

@@ -24,7 +24,7 @@ const mostWords = 12
 /** The first token of the chat route's answer. Null if its tokens are not reported. */
 export const startOf = Effect.fnUntraced(function* (subject: SuiteSubject, question: string) {
   const read = (top_logprobs: number) =>
-    put(subject, question, { max_tokens: 1, temperature: 1, logprobs: true, top_logprobs, return_token_ids: true, return_prompt_token_ids: true })
+    put(subject, question, { max_tokens: 1, logprobs: true, top_logprobs, return_token_ids: true, return_prompt_token_ids: true })
   // A deployment may list fewer tokens than engines do by default.
   const answer = yield* Effect.catchTag(read(mostListed), "Unexpected", () => read(checkedTopTokens))
   const { ordered, promptIds, tokenChoices, usage } = answer
@@ -54,6 +54,19 @@ const scored = Effect.fnUntraced(function* (subject: SuiteSubject, tokenizer: Pi
   return scores.filter(({ logprobs }) => logprobs.length > 0)
 })
 
+/** Log-probabilities from which on a token counts in a comparison: less likely ones are drawn too rarely. */
+const leastListed = Math.log(0.01)
+
+/** The largest distance of two lists, in nats of a likely word. */
+export const furthest = (some: ReadonlyArray<ListedToken>, others: ReadonlyArray<ListedToken>): number => {
+  const after = new Map(wordsAmong(others).map(({ logprobs, text }) => [text, Math.max(...logprobs)]))
+  const distances = wordsAmong(some).flatMap(({ logprobs, text }) => {
+    const before = Math.max(...logprobs)
+    return before < leastListed ? [] : [Math.abs(before - (after.get(text) ?? Number.NEGATIVE_INFINITY))]
+  })
+  return Math.max(0, ...distances)
+}
+
 const informationOf = ({ listed }: KnownStart) => temperatureSplit(wordsAmong(listed), listed)?.information ?? 0
 
 /** A question whose first token is uncertain, and the splits of its words. Null if there is none, or if its tokens are not known. */
@@ -67,8 +80,11 @@ export const knownStart = Effect.fnUntraced(function* (subject: SuiteSubject) {
     const start = yield* startOf(subject, at % 2 === 0 ? `Say one of these words: ${own.join(", ")}.` : `Tell a long story about ${own.join(", ")}.`)
     if (start !== null && isWord(start.listed[0]?.text ?? "")) starts.push(start)
   }
-  const [best] = starts.toSorted((a, b) => informationOf(b) - informationOf(a))
-  if (best === undefined) return null
+  const [chosen] = starts.toSorted((a, b) => informationOf(b) - informationOf(a))
+  if (chosen === undefined) return null
+  // Draws reuse the cached prompt, which engines may compute with other kernels.
+  const best = yield* startOf(subject, chosen.question)
+  if (best === null || furthest(chosen.listed, best.listed) > thresholds.drawTolerance) return null
   const temperature = temperatureSplit(yield* scored(subject, tokenizer, best), best.listed)
   const isTelling = temperature !== null && temperature.information >= thresholds.leastInformation
   const splits: ReadonlyArray<Split> = [...(isTelling ? [temperature] : []), ...cutSplits(best.listed)]

@@ -83,7 +83,7 @@ export const sequencesOf = Effect.fnUntraced(function* (subject: SuiteSubject, k
     const bias = -(first + second) / 2
     sequences.push({ ...even, name: "random_numbers", bias, fields: {}, before: 1, chance: chanceOf(second + bias) })
   }
-  const counted = offered.has("frequency_penalty") ? alike(all, [1, 2]) : undefined
+  const counted = offered.has("frequency_penalty") && subject.offers.latePenalties !== true ? alike(all, [1, 2]) : undefined
   if (counted !== undefined) {
     const [, second, third] = counted.differences
     const bias = 1.5 * penalty - (second + third) / 2
