@@ -51,9 +51,15 @@ const pauseAfter = (result: ProbeResult, state: Evidence, { intervalMillis, shar
   return Math.max(interval, took / share)
 }
 
-/** For how many requests the engine may compute during a probe: for none, unless it was without a probe for long. One slot stays free. */
+/**
+ * The most requests among which an engine with so many slots may be probed. A slot stays free for the next request.
+ * Of two slots the probe may take the last one. Otherwise an engine with one long request after another gets no probe.
+ */
+const busyLimit = (slots: number): number => (slots > 2 ? slots - 2 : slots - 1)
+
+/** For how many requests the engine may compute during a probe: for none, unless it was without a probe for long. */
 const mostOthers = (state: EngineState, { intervalMillis, target: { slots } }: Watching, now: number): number =>
-  now - state.probedAt >= intervalMillis * (isDoubtful(state) ? 1 : busyPatience) ? (slots ?? Number.POSITIVE_INFINITY) - 1 : 0
+  now - state.probedAt >= intervalMillis * (isDoubtful(state) ? 1 : busyPatience) ? busyLimit(slots ?? Number.POSITIVE_INFINITY) : 0
 
 /**
  * The state after a probe. Requests that were under way at the last good probe count as answered after it. A busy engine

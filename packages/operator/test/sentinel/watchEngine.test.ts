@@ -41,7 +41,8 @@ const makeEngine = () => {
 
 /** Watches the engine while `use` runs. */
 const watching = <A, E>(
-  use: (world: ReturnType<typeof makeEngine>["engine"], rows: ReadonlyArray<SentinelRow>, alarms: ReadonlyArray<SentinelRow>) => Effect.Effect<A, E>
+  use: (world: ReturnType<typeof makeEngine>["engine"], rows: ReadonlyArray<SentinelRow>, alarms: ReadonlyArray<SentinelRow>) => Effect.Effect<A, E>,
+  slots: number | null = 4
 ) =>
   Effect.gen(function* () {
     const { client, engine } = makeEngine()
@@ -53,7 +54,7 @@ const watching = <A, E>(
       node: null,
       url: "http://engine",
       revisionId: revision.id,
-      slots: 4,
+      slots,
       servedName: "m",
       offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
       metrics: engineWire("vllm").trialMetrics,
@@ -127,27 +128,46 @@ describe("a serving engine", () => {
     )
   )
 
-  it.effect("gets no probe while a request waits in its queue, or while all its slots are taken", () =>
+  it.effect("gets no probe while a request waits in its queue", () =>
     watching((engine, rows) =>
       Effect.gen(function* () {
-        for (const [running, waiting] of [
-          [1, 1],
-          [4, 0]
-        ] as const) {
-          Object.assign(engine, { running, waiting, reads: 0 })
-          yield* TestClock.adjust("30 minutes")
-          assert.isEmpty(rows)
-          assert.isEmpty(engine.prompts)
-          assert.isAtLeast(engine.reads, 29)
-        }
+        Object.assign(engine, { running: 1, waiting: 1 })
+        yield* TestClock.adjust("30 minutes")
+        assert.isEmpty(rows)
+        assert.isEmpty(engine.prompts)
+        assert.isAtLeast(engine.reads, 29)
       })
     )
+  )
+
+  it.effect("gets a probe among requests only if a slot stays free for the next one, or if it has two slots", () =>
+    Effect.gen(function* () {
+      for (const { most, slots } of [
+        { slots: 1, most: 0 },
+        { slots: 2, most: 1 },
+        { slots: 3, most: 1 },
+        { slots: 4, most: 2 },
+        { slots: 256, most: 254 }
+      ]) {
+        const isProbed = (running: number) =>
+          watching((engine) => {
+            engine.running = running
+            return Effect.map(TestClock.adjust("15 minutes"), () => engine.prompts.length > 0)
+          }, slots)
+        assert.deepStrictEqual([yield* isProbed(most), yield* isProbed(most + 1)], [true, false], `${slots} slots`)
+      }
+      const hasProbe = watching((engine) => {
+        engine.running = 1_000
+        return Effect.map(TestClock.adjust("15 minutes"), () => engine.prompts.length > 0)
+      }, null)
+      assert.isTrue(yield* hasProbe)
+    })
   )
 
   it.effect("gets a probe every ten minutes while it is never idle, and counts as good an hour earlier", () =>
     watching((engine, rows) =>
       Effect.gen(function* () {
-        engine.running = 3
+        engine.running = 2
         yield* TestClock.adjust("9 minutes")
         assert.isEmpty(engine.prompts)
         yield* TestClock.adjust("111 minutes")
