@@ -48,17 +48,26 @@ interface FollowedEngine extends EngineStarted {
 const isFollowed = (engine: FollowedEngine | undefined, { podUid, restarts, servedName }: ProbeTarget): boolean =>
   engine?.isProbed === true && engine.podUid === podUid && engine.restarts === restarts && engine.servedName === servedName
 
-/** Shows the longest time without a probe, over all engines that are probed. Times are Unix milliseconds. */
-const makeUnprobed = () => {
+/** The time between two updates of the metric below. */
+const unprobedPause = "10 seconds"
+
+/** Shows the longest time without a probe, over all engines that are probed, until the scope closes. Times are Unix milliseconds. */
+const makeUnprobed = Effect.gen(function* () {
+  const { sentinelUnprobed } = operatorMetrics
   const probedAt = new Map<string, number>()
-  const show = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    operatorMetrics.sentinelUnprobed.update({}, probedAt.size === 0 ? 0 : Math.max(0, now - Math.min(...probedAt.values())) / 1_000)
-  )
+  const show = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    let earliest = now
+    for (const at of probedAt.values()) earliest = Math.min(earliest, at)
+    return sentinelUnprobed.update({}, (now - earliest) / 1_000)
+  })
+  yield* Effect.addFinalizer(() => sentinelUnprobed.remove({}))
+  // At intervals, because an attempt must not cost more the more engines there are.
+  yield* Effect.forkScoped(Effect.repeat(show, Schedule.spaced(unprobedPause)))
   return {
-    attempted: (pod: string, at: number) => Effect.suspend(() => Effect.as(show, void probedAt.set(pod, at))),
-    remove: (pod: string) => Effect.suspend(() => (probedAt.delete(pod) ? show : Effect.void))
+    attempted: (pod: string, at: number) => Effect.sync(() => void probedAt.set(pod, at)),
+    remove: (pod: string) => Effect.sync(() => void probedAt.delete(pod))
   }
-}
+})
 
 interface FollowedRun {
   /** The log-probabilities of the trial; null if there are none, undefined before they were read. */
@@ -111,7 +120,7 @@ export const makeSentinelKeeper = Effect.fnUntraced(function* (
   const services = yield* Effect.context<HttpClient.HttpClient | Runs | Sentinels>()
   const fibers = yield* FiberMap.make<string>()
   const writer = yield* makeStateWriter
-  const unprobed = makeUnprobed()
+  const unprobed = yield* makeUnprobed
   const limited = yield* makeLimit
   const runs = new Map<DeploymentId, FollowedRun>()
   const intervalMillis = options.seconds * 1_000

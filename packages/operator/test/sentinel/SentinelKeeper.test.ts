@@ -3,7 +3,7 @@ import { DeploymentId } from "@seatrial/domain"
 import { engineWire } from "@seatrial/engines"
 import { type AlarmedEngine, type NewSuspicion, Runs, type SentinelRow, Sentinels } from "@seatrial/store"
 import { suite } from "@seatrial/trial"
-import { Effect, Layer, Option, Predicate, Schema } from "effect"
+import { Clock, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
@@ -32,6 +32,8 @@ const makeWorld = (seconds: number) => {
   const world = {
     nats: 0,
     probes: 0,
+    /** The time of the last probe of each engine. */
+    probedAt: new Map<string, number>(),
     saved: new Map<string, SentinelRow>(),
     batches: 0,
     models: [] as string[],
@@ -41,9 +43,10 @@ const makeWorld = (seconds: number) => {
     alarms: [] as AlarmedEngine[]
   }
   const client = HttpClient.make((request) =>
-    Effect.sync(() => {
+    Effect.gen(function* () {
       if (request.url.endsWith("/metrics")) return HttpClientResponse.fromWeb(request, new Response(`vllm:num_requests_running ${world.running}\n`))
       world.probes++
+      world.probedAt.set(new URL(request.url).host, yield* Clock.currentTimeMillis)
       const body: unknown = request.body._tag === "Uint8Array" ? JSON.parse(new TextDecoder().decode(request.body.body)) : null
       world.models.push(Predicate.isObject(body) ? String(body.model) : "")
       const answer = {
@@ -72,6 +75,9 @@ const makeWorld = (seconds: number) => {
   const keeper = makeSentinelKeeper({ seconds, share: 0.5, alpha: 1e-6, onAlarm: (_, engine) => Effect.sync(() => void world.alarms.push(engine)) })
   return { world, layer, keeper }
 }
+
+/** The metric of the longest time without a probe, seconds. */
+const shown = Effect.map(PrometheusMetrics.format(), (text) => Number(/^seatrial_operator_sentinel_unprobed_seconds (\d+)/m.exec(text)?.[1]))
 
 describe("the probes of all engines", () => {
   it.effect("are at most 50 a second, and their states are written in batches", () => {
@@ -136,19 +142,33 @@ describe("the probes of all engines", () => {
 
   it.effect("show how long an engine was without one", () => {
     const { keeper, layer, world } = makeWorld(10)
-    const shown = Effect.map(PrometheusMetrics.format(), (text) => Number(/^seatrial_operator_sentinel_unprobed_seconds (\d+)/m.exec(text)?.[1]))
     return Effect.gen(function* () {
       const { follow } = yield* keeper
       yield* follow(run, [followed("p")])
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(yield* shown, 0)
+      assert.isAtMost(yield* shown, 10)
       // Requests wait in its queue, because it reports no number of them.
       world.running = 2
       yield* TestClock.adjust("10 minutes")
       const unprobed = yield* shown
       assert.isTrue(unprobed >= 590 && unprobed <= 610, String(unprobed))
       yield* follow(run, [])
+      yield* TestClock.adjust("10 seconds")
       assert.strictEqual(yield* shown, 0)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  })
+
+  it.effect("show the engine that was longest without one, also between two attempts", () => {
+    const { keeper, layer, world } = makeWorld(3_600)
+    return Effect.gen(function* () {
+      const { follow } = yield* keeper
+      yield* follow(run, [followed("p"), followed("q")])
+      for (const minutes of [60, 7, 29, 41]) {
+        yield* TestClock.adjust(minutes * 60_000)
+        const now = yield* Clock.currentTimeMillis
+        assert.strictEqual(world.probedAt.size, 2)
+        assert.strictEqual(yield* shown, Math.floor((now - Math.min(...world.probedAt.values())) / 1_000))
+      }
     }).pipe(Effect.scoped, Effect.provide(layer))
   })
 
