@@ -200,7 +200,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         )
         yield* Deferred.await(followed)
         const runs = yield* Runs
-        const run = (yield* runs.live).find((candidate) => candidate === id)
+        const run = (yield* runs.live).find((candidate) => candidate.id === id)?.id
         if (run === undefined) return yield* Effect.die(new Error("the run is not live"))
         let from: Phase = "screening"
         for (const to of [...workingPhases.slice(1), "failed" as const]) {

@@ -156,7 +156,7 @@ layer(layerStage(), { excludeTestServices: true })("the command over the wire", 
         yield* Deferred.await(followed)
         const runs = yield* Runs
         const listed = yield* output(env, "deployments", "list")
-        const id = (yield* runs.live).find((live) => listed.includes(live))
+        const id = (yield* runs.live).find((live) => listed.includes(live.id))?.id
         if (id === undefined) return yield* Effect.die(new Error("the run is not live"))
         yield* walk(caller, id, "activating")
         yield* runs.activate({ id, orgId, from: "activating" })

@@ -18,7 +18,7 @@ const tenant = Effect.fnUntraced(function* (given: Parameters<typeof makeTenant>
 
 const finish = Effect.fnUntraced(function* (deployment: string, orgId: Effect.Success<ReturnType<typeof makeTenant>>["orgId"], end: Phase) {
   const runs = yield* Runs
-  const run = (yield* runs.live).find((id) => id === deployment)
+  const run = (yield* runs.live).find(({ id }) => id === deployment)?.id
   if (run === undefined) return yield* Effect.die(new Error(`${deployment} is not live`))
   let from: Phase = "screening"
   for (const to of [...workingPhases.slice(1), end]) {

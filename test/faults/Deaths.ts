@@ -61,7 +61,7 @@ export const makeDeaths = () => {
       Runs.of({
         ...runs,
         // The entries of the outbox are taken before the operator handles them.
-        changes: Stream.mapEffect(runs.changes, (id) => mortal("Runs.changes", id, Effect.succeed(id))),
+        changes: Stream.mapEffect(runs.changes, (run) => mortal("Runs.changes", run.id, Effect.succeed(run))),
         enter: (input) => mortal(`Runs.enter ${input.to}`, input.id, runs.enter(input)),
         recordScreening: (input) => mortal("Runs.recordScreening", input.id, runs.recordScreening(input)),
         noteWeights: (id, orgId, stored) => mortal("Runs.noteWeights", id, runs.noteWeights(id, orgId, stored)),

@@ -19,15 +19,54 @@ const turnsOfUrgent = 8
 
 const never = Number.POSITIVE_INFINITY
 
-/** The ready keys in two lanes. Each key is in one of them, in the order in which the keys became ready. */
+/** How ready keys take turns. */
+export interface Turns<K extends string> {
+  /** Whether a key takes precedence when it becomes ready. */
+  readonly isUrgent: (key: K) => boolean
+  /** The group of a key when it becomes ready. */
+  readonly groupOf: (key: K) => string
+}
+
+/** Ready keys. Groups take turns; the keys of a group are in the order in which they became ready. */
+class Lane<K extends string> {
+  /** The group whose turn is next comes first. No group is empty. */
+  readonly #groups = new Map<string, Set<K>>()
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  add(key: K, group: string): void {
+    const keys = this.#groups.get(group)
+    if (keys === undefined) this.#groups.set(group, new Set([key]))
+    else keys.add(key)
+    this.#size += 1
+  }
+
+  takeNext(): K | undefined {
+    const [next] = this.#groups
+    if (next === undefined) return undefined
+    const [group, keys] = next
+    const [key] = keys
+    if (key === undefined) return undefined
+    keys.delete(key)
+    this.#size -= 1
+    this.#groups.delete(group)
+    if (keys.size > 0) this.#groups.set(group, keys)
+    return key
+  }
+}
+
+/** The ready keys in two lanes. Each key is in one of them. */
 class Lanes<K extends string> {
-  readonly #isUrgent: (key: K) => boolean
-  readonly #urgent = new Set<K>()
-  readonly #normal = new Set<K>()
+  readonly #order: Turns<K>
+  readonly #urgent = new Lane<K>()
+  readonly #normal = new Lane<K>()
   #turns = 0
 
-  constructor(isUrgent: (key: K) => boolean) {
-    this.#isUrgent = isUrgent
+  constructor(order: Turns<K>) {
+    this.#order = order
   }
 
   get size(): number {
@@ -35,17 +74,14 @@ class Lanes<K extends string> {
   }
 
   add(key: K): void {
-    if (this.#isUrgent(key)) this.#urgent.add(key)
-    else this.#normal.add(key)
+    const lane = this.#order.isUrgent(key) ? this.#urgent : this.#normal
+    lane.add(key, this.#order.groupOf(key))
   }
 
   takeNext(): K | undefined {
     this.#turns += 1
     const isUrgentTurn = this.#urgent.size > 0 && (this.#normal.size === 0 || this.#turns % turnsOfUrgent !== 0)
-    const lane = isUrgentTurn ? this.#urgent : this.#normal
-    const [key] = lane
-    if (key !== undefined) lane.delete(key)
-    return key
+    return (isUrgentTurn ? this.#urgent : this.#normal).takeNext()
   }
 }
 
@@ -62,8 +98,8 @@ export class KeySchedule<K extends string> {
   /** Waits for a ready key and begins its pass. */
   readonly take: Effect.Effect<{ readonly key: K; readonly entry: Entry } | undefined>
 
-  constructor(isUrgent: (key: K) => boolean, ready: Queue.Queue<undefined>, timers: FiberMap.FiberMap<K>, startTimer: StartTimer<K>) {
-    this.#lanes = new Lanes(isUrgent)
+  constructor(turns: Turns<K>, ready: Queue.Queue<undefined>, timers: FiberMap.FiberMap<K>, startTimer: StartTimer<K>) {
+    this.#lanes = new Lanes(turns)
     this.#ready = ready
     this.#timers = timers
     this.#startTimer = startTimer
@@ -148,10 +184,8 @@ export class KeySchedule<K extends string> {
 }
 
 /** Makes an empty schedule. Its timers end with the scope. */
-export const makeKeySchedule = Effect.fnUntraced(function* <K extends string>(
-  isUrgent: (key: K) => boolean
-): Effect.fn.Return<KeySchedule<K>, never, Scope.Scope> {
+export const makeKeySchedule = Effect.fnUntraced(function* <K extends string>(turns: Turns<K>): Effect.fn.Return<KeySchedule<K>, never, Scope.Scope> {
   const ready = yield* Queue.unbounded<undefined>()
   const timers = yield* FiberMap.make<K>()
-  return new KeySchedule(isUrgent, ready, timers, yield* FiberMap.runtime(timers)<never>())
+  return new KeySchedule(turns, ready, timers, yield* FiberMap.runtime(timers)<never>())
 })

@@ -28,6 +28,8 @@ export interface WorkQueueOptions<K extends string, E, R> {
    * no key has it.
    */
   readonly isUrgent?: (key: K) => boolean
+  /** The group of a key when it becomes ready. Groups take turns, however many keys each of them has. Default: one group. */
+  readonly groupOf?: (key: K) => string
   /**
    * Runs one pass. A returned duration schedules the next pass. After a failure or defect, the pass is retried after a
    * back-off or the server's `Retry-After`, whichever is later.
@@ -79,12 +81,12 @@ const sampleOf = <K extends string>(schedule: KeySchedule<K>, metrics: ReturnTyp
   })
 
 const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQueueOptions<K, E, R>): Effect.fn.Return<WorkQueue<K>, never, R | Scope.Scope> {
-  const { concurrency, isUrgent = () => false, name, passTimeout } = options
+  const { concurrency, groupOf = () => "", isUrgent = () => false, name, passTimeout } = options
   const metrics = metricsOf(name)
   const backoff = Duration.toMillis(options.backoff ?? "500 millis")
   const maxBackoff = Duration.toMillis(options.maxBackoff ?? "1 minute")
   const work = (key: K) => (passTimeout === undefined ? options.work(key) : Effect.timeout(options.work(key), passTimeout))
-  const schedule = yield* makeKeySchedule(isUrgent)
+  const schedule = yield* makeKeySchedule({ isUrgent, groupOf })
 
   const retry = Effect.fnUntraced(function* (key: K, entry: Entry, cause: Cause.Cause<unknown>, now: number) {
     const { reason = "fault", retryAfter = 0 } = kubeErrorOf(cause) ?? {}

@@ -246,6 +246,30 @@ describe("WorkQueue", () => {
     })
   )
 
+  it.effect("groups take turns, however many keys each of them has, also among urgent keys", () =>
+    Effect.gen(function* () {
+      const passes: Array<string> = []
+      const done = yield* Deferred.make<void>()
+      const keys = ["a1", "a2", "a3", "a4", "b1", "b2", "A1", "A2", "C1"]
+      const queue = yield* WorkQueue.make({
+        concurrency: 1,
+        isUrgent: (key: string) => key.startsWith("A") || key.startsWith("C"),
+        groupOf: (key) => key.slice(0, 1),
+        work: (key: string) =>
+          Effect.sync(() => {
+            passes.push(key)
+            if (passes.length === keys.length) Deferred.doneUnsafe(done, Effect.void)
+            return rest
+          })
+      })
+      for (const key of keys) yield* queue.add(key)
+      assert.strictEqual(queue.backlog(), keys.length)
+      yield* Deferred.await(done)
+      assert.deepStrictEqual(passes, ["A1", "C1", "A2", "a1", "b1", "a2", "b2", "a3", "a4"])
+      assert.strictEqual(queue.backlog(), 0)
+    })
+  )
+
   it.effect("a pass that exceeds its timeout is interrupted, counts as failed and is retried, and does not delay other keys", () =>
     Effect.gen(function* () {
       const passes: Array<string> = []

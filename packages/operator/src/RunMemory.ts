@@ -1,4 +1,4 @@
-import type { DeploymentId } from "@seatrial/domain"
+import type { DeploymentId, OrgId } from "@seatrial/domain"
 import type { MergedModel } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { StatusWrite } from "./apply/patchStatus.ts"
@@ -64,6 +64,8 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     podExpectations: new PodExpectations(),
     budgetExpectations: new RunMap<number>(),
     released: new ReleasedRuns(),
+    /** The organization of each run. The passes of organizations take turns. */
+    organizations: new RunMap<OrgId>(),
     /** The last status that was written to each custom resource. */
     statusWrites: new RunMap<StatusWrite>()
   }

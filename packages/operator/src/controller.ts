@@ -1,5 +1,5 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
-import { WorkQueue } from "@seatrial/kube"
+import { fromKey, WorkQueue } from "@seatrial/kube"
 import { type AlarmedEngine, Decisions, HostClasses, isOutage, Runs, Sentinels } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { type AppliedContext, reconcileApplied } from "./applied/reconcileApplied.ts"
@@ -19,7 +19,7 @@ import { readBuild } from "./record/readBuild.ts"
 import { classVerdict, openClasses } from "./resources/classVerdict.ts"
 import { makeSentinelKeeper } from "./sentinel/SentinelKeeper.ts"
 import { startCounters } from "./startCounters.ts"
-import { enqueueLive, followCluster } from "./triggers.ts"
+import { enqueueChanged, enqueueLive, followCluster } from "./triggers.ts"
 import type { StartWork } from "./work/startWork.ts"
 
 /**
@@ -52,7 +52,13 @@ const makeClassQueue = Effect.fnUntraced(function* (cluster: Cluster) {
 
 /** The queue of passes over applied objects. */
 const makeAppliedQueue = (context: AppliedContext) =>
-  WorkQueue.make({ name: "applied", concurrency: 8, passTimeout, work: (key: string) => reconcileApplied(context, key) })
+  WorkQueue.make({
+    name: "applied",
+    concurrency: 8,
+    passTimeout,
+    groupOf: (key: string) => fromKey(key).namespace ?? "",
+    work: (key: string) => reconcileApplied(context, key)
+  })
 
 /**
  * Drives every run until the scope closes. A pass runs whenever the run's row, custom resource, pods or Job change,
@@ -95,6 +101,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     // Serving runs and runs in progress. Few are in progress at once, and each briefly, so a change is shown at once
     // with all its effects.
     isUrgent: (id) => isUnderWay(memory.phases.of(id)),
+    groupOf: (id) => memory.organizations.get(id) ?? "",
     work: (id: DeploymentId) =>
       reconcile(reconciler, id).pipe(
         Effect.onError((cause) => (isOutage(cause) ? Effect.void : memory.references.failed(id))),
@@ -118,7 +125,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
 
   yield* Effect.logInfo(`the operator manages namespace ${settings.namespace}`)
   const loads = followLoads({ modelLoads: runs.modelLoads, loads: memory.loads, enqueueRun })
-  return yield* Effect.all([Stream.runForEach(runs.changes, queue.add), followCluster(triggers), enqueueLive(triggers), loads], {
+  return yield* Effect.all([Stream.runForEach(runs.changes, (run) => enqueueChanged(triggers, run)), followCluster(triggers), enqueueLive(triggers), loads], {
     concurrency: "unbounded",
     discard: true
   }).pipe(Effect.andThen(Effect.never))

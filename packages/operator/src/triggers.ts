@@ -1,6 +1,6 @@
 import { type DeploymentId, isFinished } from "@seatrial/domain"
 import { fromKey, type KubeObject, type Reflector } from "@seatrial/kube"
-import type { Runs } from "@seatrial/store"
+import type { ChangedRun, Runs } from "@seatrial/store"
 import { Duration, Effect, Option, Stream } from "effect"
 import { byNode, type Cluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacity/capacityChanges.ts"
@@ -35,18 +35,26 @@ const enqueueEngine = (context: TriggerContext, id: Option.Option<DeploymentId>)
   Option.isSome(id) ? enqueueAll(context, [id.value, ...context.memory.followers.of(id.value)]) : Effect.void
 
 interface LiveContext extends Pick<TriggerContext, "enqueueRun" | "liveRuns"> {
-  readonly memory: Pick<RunMemory, "watchdog"> & { readonly references: Pick<RunMemory["references"], "expect"> }
+  readonly memory: Pick<RunMemory, "organizations" | "watchdog"> & { readonly references: Pick<RunMemory["references"], "expect"> }
 }
+
+/** Requests a pass over a run, in the turn of its organization. */
+export const enqueueChanged = ({ enqueueRun, memory: { organizations } }: Pick<LiveContext, "enqueueRun" | "memory">, { id, orgId }: ChangedRun) =>
+  Effect.suspend(() => {
+    if (orgId !== null) organizations.set(id, orgId)
+    return enqueueRun(id)
+  })
 
 /**
  * Requests a pass over every run that has not ended or serves. It is due now, so that the watchdog finds one that is
  * lost.
  */
-export const enqueueLive = Effect.fnUntraced(function* ({ enqueueRun, liveRuns, memory: { references, watchdog } }: LiveContext) {
-  const ids = yield* liveRuns
-  yield* references.expect(ids)
-  yield* Effect.forEach(ids, (id) => watchdog.expect(id, Option.some(Duration.zero)), { discard: true })
-  yield* enqueueAll({ enqueueRun }, ids)
+export const enqueueLive = Effect.fnUntraced(function* (context: LiveContext) {
+  const { references, watchdog } = context.memory
+  const runs = yield* context.liveRuns
+  yield* references.expect(runs.map(({ id }) => id))
+  yield* Effect.forEach(runs, ({ id }) => watchdog.expect(id, Option.some(Duration.zero)), { discard: true })
+  yield* Effect.forEach(runs, (run) => enqueueChanged(context, run), { discard: true })
 })
 
 /** A ModelDeployment has changed. Applied objects are named after their models, all others after their runs. */

@@ -282,7 +282,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over HTTP", (it)
       const deployment = (yield* (yield* Deployments).list(orgId, { limit: 1, after: null })).items[0]
       assert.strictEqual(deployment?.id, id)
       const live = yield* runs.live
-      const run = live.find((candidate) => candidate === id)
+      const run = live.find((candidate) => candidate.id === id)?.id
       if (run === undefined) return yield* Effect.die(new Error("the run is not live"))
       const steps: ReadonlyArray<Phase> = workingPhases.slice(1)
       let from: Phase = "screening"

@@ -55,7 +55,7 @@ import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
 import { release } from "./runs/release.ts"
-import { runChanges } from "./runs/runChanges.ts"
+import { type ChangedRun, runChanges } from "./runs/runChanges.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 import type { Allowance } from "./spending/Account.ts"
 import { makeUsedUp } from "./spending/usedUp.ts"
@@ -74,7 +74,7 @@ export class Runs extends Context.Service<
      * Runs that may need work: unfinished runs, runs whose revision serves or has endpoints, and runs that ended in the
      * last day and were not released.
      */
-    readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
+    readonly live: Effect.Effect<ReadonlyArray<ChangedRun>>
     /** Start times of an architecture that the organization's engines reported. */
     readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
     /** The organization's newest benchmarks of that key, at most 20. */
@@ -90,10 +90,10 @@ export class Runs extends Context.Service<
     /** GPUs that are reserved for organizations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /**
-     * IDs of runs that changed (created, canceled, moved, endpoints reached). After a lost connection, all live runs
-     * are emitted again.
+     * Runs that changed (created, canceled, moved, endpoints reached). After a lost connection, all live runs are emitted
+     * again.
      */
-    readonly changes: Stream.Stream<DeploymentId>
+    readonly changes: Stream.Stream<ChangedRun>
     /**
      * False if the run has already left `from`. A requeue from the trial deletes the trial's results, and the next
      * trial starts over.

@@ -44,7 +44,10 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       assert.deepStrictEqual([run?.model, run?.phase, run?.startedBy, run?.servingRequest], ["applied-once/once", "screening", null, { max_context: 512 }])
       assert.deepStrictEqual(run?.applied, { ...place("once"), current: { uid: "uid-once", generation: 1, namesModel: false } })
       assert.deepStrictEqual(yield* audited(caller.orgId), ["created"])
-      assert.include(yield* runs.live, id)
+      assert.include(
+        (yield* runs.live).map((each) => each.id),
+        id
+      )
     })
   )
 

@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { DeploymentId, Ids, idMillis } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
-import { Deployments, Runs } from "../src/index.ts"
+import { type ChangedRun, Deployments, Runs } from "../src/index.ts"
 import { layerStore, soon } from "./stage.ts"
 import { makeCaller, makeServing, newModel } from "./support/index.ts"
 
@@ -21,14 +21,17 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, first)
       yield* deployments.cancel(orgId, first, caller.userId)
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, second)
-      const mine = Effect.map(runs.live, (all) => [first, second, third].filter((id) => all.includes(id)))
+      const mine = Effect.map(runs.live, (all) => [first, second, third].filter((id) => all.some((each) => each.id === id && each.orgId === orgId)))
       assert.deepStrictEqual(yield* mine, [first, second, third])
       yield* runs.release(first, orgId)
       yield* runs.release(second, orgId)
       assert.deepStrictEqual(yield* mine, [second, third])
       const served = yield* makeServing(caller, "k4", "served")
       yield* runs.release(served.operation.id, orgId)
-      assert.include(yield* runs.live, served.operation.id)
+      assert.include(
+        (yield* runs.live).map(({ id }) => id),
+        served.operation.id
+      )
     })
   )
 
@@ -82,7 +85,7 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       const back = sql`DROP TRIGGER away ON outbox`
       const early = yield* deployments.create(newModel(caller, "k0", "early"))
       yield* away
-      const fiber = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(changed, id)))
+      const fiber = yield* Effect.forkChild(Stream.runForEach(runs.changes, ({ id }) => Queue.offer(changed, id)))
       yield* Effect.sleep("300 millis")
       assert.isUndefined(fiber.pollUnsafe())
       yield* back
@@ -103,11 +106,15 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       const deployments = yield* Deployments
       const runs = yield* Runs
       const { caller } = yield* makeCaller("changes")
-      const changed = yield* Queue.unbounded<DeploymentId>()
+      const changed = yield* Queue.unbounded<ChangedRun>()
       const missed = yield* deployments.create(newModel(caller, "k0", "m0"))
-      const fiber = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(changed, id)))
+      const fiber = yield* Effect.forkChild(Stream.runForEach(runs.changes, (run) => Queue.offer(changed, run)))
       const awaitChange = Effect.fnUntraced(function* (expected: DeploymentId) {
-        while ((yield* Queue.take(changed)) !== expected);
+        for (;;) {
+          const { id, orgId } = yield* Queue.take(changed)
+          // Each organization has its turns at the operator, from the first pass on.
+          if (id === expected) return assert.strictEqual(orgId, caller.orgId)
+        }
       })
       yield* awaitChange(missed.id)
       const operation = yield* deployments.create(newModel(caller, "k1", "m1"))

@@ -102,7 +102,7 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
       yield* longAgo(route.revisionId)
       assert.strictEqual((yield* observed(id)).lastUsedAt, 0)
       const changed = yield* Queue.unbounded<string>()
-      yield* Effect.forkScoped(Stream.runForEach(runs.changes, (run) => Queue.offer(changed, run)))
+      yield* Effect.forkScoped(Stream.runForEach(runs.changes, (run) => Queue.offer(changed, run.id)))
       // Runs that existed when the operator began to listen.
       while ((yield* Queue.take(changed)) !== id);
       yield* Effect.forEach(Array.from({ length: 50 }), () => routes.use(route), { concurrency: "unbounded" })

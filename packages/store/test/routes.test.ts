@@ -56,7 +56,10 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       yield* soon(Effect.map(lookup, (now) => Option.getOrThrow(now).revisionId !== first))
       assert.deepStrictEqual(Option.getOrThrow(yield* lookup).endpoints, [endpoint("c")])
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints.length, 2)
-      assert.include(yield* runs.live, id)
+      assert.include(
+        (yield* runs.live).map((each) => each.id),
+        id
+      )
       yield* runs.publishEndpoints(id, orgId, [])
       assert.deepStrictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints, [])
       // A woken model has an engine as soon as its notification has arrived.

@@ -71,6 +71,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
     mergedAnswers.set(id, { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }),
   podExpectations: ({ podExpectations }, id) => podExpectations.set(enginePodName(id), "7"),
   budgetExpectations: ({ budgetExpectations }, id) => budgetExpectations.set(id, 0),
+  organizations: ({ organizations }, id) => organizations.set(id, run.orgId),
   released: ({ released }, id) => released.add(id),
   statusWrites: ({ statusWrites }, id) => statusWrites.set(id, { at: 0, version: "7" })
 }

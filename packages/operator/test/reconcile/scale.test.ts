@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DeploymentId } from "@seatrial/domain"
+import { DeploymentId, OrgId } from "@seatrial/domain"
 import { Effect, Option, Predicate, Schema } from "effect"
 import { enginePodName, objectName } from "../../src/resources/objectNames.ts"
 import { run } from "../observations.ts"
@@ -72,6 +72,18 @@ describe("many runs that begin at once", () => {
       const [first = "", last = ""] = [order[0], order.at(-1)]
       const readsOf = (id: string) => stage.reads.flatMap((read, index) => (read === id ? [index] : []))
       assert.isBelow(readsOf(first)[2] ?? Number.POSITIVE_INFINITY, readsOf(last)[0] ?? 0)
+    })
+  )
+
+  it.effect("of one organization do not delay the first pass of another one's run", () =>
+    Effect.gen(function* () {
+      const stage = makeStage()
+      const [late = run.id, ...early] = ids(65).toReversed()
+      stage.grow(early)
+      stage.add({ ...run, id: late, engineRun: late, orgId: Schema.decodeSync(OrgId)(`${run.orgId.slice(0, -1)}z`) })
+      yield* stage.operate(stage.until(() => stage.reads.includes(late)))
+      // Four workers each begin one pass, and the next turn is that of the other organization.
+      assert.isAtMost([...new Set(stage.reads)].indexOf(late), 8)
     })
   )
 })

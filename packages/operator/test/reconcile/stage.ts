@@ -186,7 +186,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
           Option.map(Option.fromNullishOr(rows.get(id)), (row) => withRelated(row, [...rows.values()]))
         )
       }),
-    live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
+    live: Effect.sync(() => [...rows.values()].map(({ id, orgId }) => ({ id, orgId }))),
     measuredStarts: () => Effect.succeed([]),
     earlierBenchmarks: () => Effect.succeed([]),
     usedUp: () => Effect.sync(() => usedUp),
@@ -196,7 +196,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         Effect.acquireRelease(Queue.unbounded<Run["id"]>(), (queue) => Effect.sync(() => changed.splice(changed.indexOf(queue), 1))),
         (queue) => {
           changed.push(queue)
-          return Stream.fromQueue(queue)
+          return Stream.map(Stream.fromQueue(queue), (id) => ({ id, orgId: rows.get(id)?.orgId ?? null }))
         }
       )
     ),

@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { DeploymentId } from "@seatrial/domain"
+import type { DeploymentId, OrgId } from "@seatrial/domain"
 import { WorkQueue } from "@seatrial/kube"
 import { Duration, Effect, Logger, Option } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { wait } from "../../src/decide/Decision.ts"
+import { RunMap } from "../../src/RunStore.ts"
 import { enqueueLive } from "../../src/triggers.ts"
 import { makeWatchdog, passRecord } from "../../src/Watchdog.ts"
 import { deploymentId, observationOf, otherDeployment } from "../observations.ts"
@@ -83,7 +84,9 @@ describe("the watchdog", () => {
         isScheduled: (id) => Effect.succeed(id === otherDeployment)
       })
       const references = { expect: () => Effect.void }
-      yield* enqueueLive({ liveRuns: Effect.succeed([deploymentId, otherDeployment]), memory: { references, watchdog }, enqueueRun: () => Effect.void })
+      const organizations = new RunMap<OrgId>()
+      const live = [deploymentId, otherDeployment].map((id) => ({ id, orgId: null }))
+      yield* enqueueLive({ liveRuns: Effect.succeed(live), memory: { organizations, references, watchdog }, enqueueRun: () => Effect.void })
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(enqueued, [])
       yield* TestClock.adjust("61 seconds")

@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { DeploymentId } from "@seatrial/domain"
+import { DeploymentId, OrgId } from "@seatrial/domain"
 import { Clock, Effect, Option, Schedule, Schema, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { type ListenEvent, listen } from "../listen.ts"
@@ -9,24 +9,25 @@ import { makeOutageLog } from "../outageLog.ts"
 /** How long a finished run that was not released counts as live, milliseconds. */
 const unreleasedMillis = 86_400_000
 
-const IdRow = Schema.Struct({ id: DeploymentId })
+/** A run, and the organization that it belongs to; null if the run is gone. */
+export interface ChangedRun {
+  readonly id: DeploymentId
+  readonly orgId: OrgId | null
+}
+const RunRow = Schema.Struct({ id: DeploymentId, orgId: OrgId })
 
 const liveRuns = (sql: PgClient.PgClient) => {
   const findLive = SqlSchema.findAll({
     Request: Schema.Finite,
-    Result: IdRow,
+    Result: RunRow,
     execute: (now) => sql`
-      SELECT id FROM deployments WHERE ended_at IS NULL
-      UNION SELECT d.id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id WHERE m.deleted_at IS NULL
-      UNION SELECT deployment_id FROM endpoints
-      UNION SELECT id FROM deployments WHERE ended_at IS NOT NULL AND released_at IS NULL AND ended_at > ${new Date(now - unreleasedMillis)}
+      SELECT id, org_id AS "orgId" FROM deployments WHERE ended_at IS NULL
+      UNION SELECT d.id, d.org_id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id WHERE m.deleted_at IS NULL
+      UNION SELECT deployment_id, org_id FROM endpoints
+      UNION SELECT id, org_id FROM deployments WHERE ended_at IS NOT NULL AND released_at IS NULL AND ended_at > ${new Date(now - unreleasedMillis)}
       ORDER BY id`
   })
-  return Clock.currentTimeMillis.pipe(
-    Effect.flatMap(findLive),
-    Effect.map((rows) => rows.map(({ id }) => id)),
-    Effect.orDie
-  )
+  return Clock.currentTimeMillis.pipe(Effect.flatMap(findLive), Effect.orDie)
 }
 
 /** The runs that may need work, and the stream of runs that changed. */
@@ -34,8 +35,13 @@ export const runChanges = (sql: PgClient.PgClient) => {
   const live = liveRuns(sql)
   const drainOutbox = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: IdRow,
-    execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
+    Result: RunRow,
+    execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id, org_id) SELECT DISTINCT deployment_id AS id, org_id AS "orgId" FROM work`
+  })
+  const findNotified = SqlSchema.findAll({
+    Request: Schema.Array(DeploymentId),
+    Result: RunRow,
+    execute: (ids) => sql`SELECT id, org_id AS "orgId" FROM deployments WHERE ${sql.in("id", ids)}`
   })
 
   /** Postgres may become unavailable after a notification; the stream must not end because of it. */
@@ -44,7 +50,7 @@ export const runChanges = (sql: PgClient.PgClient) => {
   /** Everything that was missed without a listener: the rest of the outbox, then all live runs. */
   const missed = Effect.gen(function* () {
     const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
-    return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
+    return [...new Map([...left, ...(yield* live)].map((run) => [run.id, run])).values()]
   }).pipe(
     tolerant,
     Effect.retry(Schedule.spaced("1 second")),
@@ -54,10 +60,15 @@ export const runChanges = (sql: PgClient.PgClient) => {
   /** Notifications that arrive together are taken from the outbox together. */
   const takeNotified = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
     const notified = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
+    if (notified.length === 0) return []
     // Rows that are not deleted are read again later.
-    if (notified.length > 0)
-      yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", notified)}`).pipe(tolerant, Effect.ignore)
-    return notified
+    yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", notified)}`).pipe(tolerant, Effect.ignore)
+    const rows = yield* Effect.orDie(findNotified(notified)).pipe(
+      tolerant,
+      Effect.orElseSucceed(() => [])
+    )
+    const owners = new Map(rows.map(({ id, orgId }) => [id, orgId]))
+    return notified.map((id): ChangedRun => ({ id, orgId: owners.get(id) ?? null }))
   })
   const changedRuns = Effect.fnUntraced(function* (events: ReadonlyArray<ListenEvent>) {
     const missedRuns = events.some(({ _tag }) => _tag === "Listening") ? yield* missed : []
