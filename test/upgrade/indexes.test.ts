@@ -1,15 +1,16 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { Database } from "@seatrial/store"
-import { Effect, Exit, Fiber, Layer, type Redacted } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, type Redacted } from "effect"
 import { inject } from "vitest"
-import { buildIndexes, lacksIndexes } from "../../packages/store/src/buildIndexes.ts"
-import { migrate, migrateSchema } from "../../packages/store/src/migrate.ts"
+import { buildIndexes, completeIndexes, lacksIndexes } from "../../packages/store/src/buildIndexes.ts"
+import { migrateSchema } from "../../packages/store/src/migrate.ts"
 import { hold, waiting } from "../../packages/store/test/locks.ts"
 import { soon } from "../../packages/store/test/stage.ts"
 import { makeReleaseDatabase, releaseRows } from "./releaseDatabase.ts"
 
-const layer = (url: Redacted.Redacted<string>) => PgClient.layer({ url, maxConnections: 6, startupParameters: { timezone: "UTC", lock_timeout: "10s" } })
+const layer = (url: Redacted.Redacted<string>, more: Record<string, string> = {}) =>
+  PgClient.layer({ url, maxConnections: 6, startupParameters: { timezone: "UTC", lock_timeout: "10s", ...more } })
 
 const insertInto = Effect.fnUntraced(function* (month: string, ids: string, count = 1) {
   const sql = yield* PgClient.PgClient
@@ -71,7 +72,7 @@ it.live("requests are recorded while the index is built, and a build that was ki
       assert.deepStrictEqual(yield* validIndexes, { months: months.slice(2), isValid: false })
       // A program that serves does not wait for it. `seatrial migrate` does.
       assert.isFalse(yield* buildIndexes)
-      const migrating = yield* Effect.forkChild(migrate)
+      const migrating = yield* Effect.forkChild(completeIndexes)
       assert.lengthOf(
         yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^CREATE INDEX CONCURRENTLY' AND pid <> pg_backend_pid()`,
         1
@@ -92,5 +93,75 @@ it.live("a program that migrates at its start builds the index while it serves",
       yield* soon(Effect.map(validIndexes, ({ isValid }) => isValid === true))
       assert.includeMembers((yield* validIndexes).months, months)
     }).pipe(Effect.provide(Layer.fresh(Database.layerUrl(url, { poolSize: 2 }))))
+  }).pipe(Effect.scoped)
+)
+
+it.live("an index that is unique stays unique, and an index that differs from it only in that is not used for it", () =>
+  Effect.gen(function* () {
+    const url = yield* makeOld
+    yield* Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrateSchema
+      yield* sql`CREATE UNIQUE INDEX requests_twice ON ONLY requests (id, created_at, org_id)`
+      yield* sql`CREATE INDEX ON requests_2026_10 (id, created_at, org_id)`
+      assert.isTrue(yield* buildIndexes)
+      const built = yield* sql<{ readonly month: string }>`
+        SELECT x.indrelid::regclass::text AS month FROM pg_inherits a JOIN pg_index x ON x.indexrelid = a.inhrelid
+        WHERE a.inhparent = 'requests_twice'::regclass AND x.indisvalid AND x.indisunique ORDER BY 1`
+      assert.includeMembers(
+        built.map(({ month }) => month),
+        months.slice(0, 3)
+      )
+      assert.isFalse(yield* lacksIndexes(sql))
+    }).pipe(Effect.provide(layer(url)))
+  }).pipe(Effect.scoped)
+)
+
+it.live("a build that Postgres ends because of a deadlock is repeated", () =>
+  Effect.gen(function* () {
+    const url = yield* makeOld
+    yield* Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrateSchema
+      const lock = yield* Deferred.make<void>()
+      const locks = Effect.gen(function* () {
+        // The build looks for a deadlock first. This waits for the lock until the build has ended.
+        yield* sql`SET LOCAL deadlock_timeout = '1min'`
+        yield* insertInto("2026-11", "req_under_way")
+        yield* Deferred.await(lock)
+        yield* sql`LOCK TABLE requests_2026_11 IN SHARE MODE`
+      }).pipe(sql.withTransaction)
+      const locking = yield* Effect.forkChild(locks)
+      yield* soon(
+        Effect.map(sql`SELECT 1 FROM pg_locks WHERE relation = 'requests_2026_11'::regclass AND mode = 'RowExclusiveLock'`, (rows) => rows.length === 1)
+      )
+      const build = yield* Effect.forkChild(Effect.provide(buildIndexes, Layer.fresh(layer(url, { deadlock_timeout: "2s" }))))
+      yield* waiting(1)
+      yield* Deferred.succeed(lock, undefined)
+      yield* Fiber.join(locking)
+      assert.isTrue(yield* Fiber.join(build))
+      assert.deepStrictEqual(yield* validIndexes, { months, isValid: true })
+    }).pipe(Effect.provide(layer(url)))
+  }).pipe(Effect.scoped)
+)
+
+it.live("a build that always ends by a deadlock fails, and says which index", () =>
+  Effect.gen(function* () {
+    const url = yield* makeOld
+    yield* Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrateSchema
+      yield* sql`CREATE SEQUENCE builds`
+      yield* sql`
+        CREATE FUNCTION end_build() RETURNS event_trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          PERFORM nextval('builds');
+          RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01';
+        END $$`
+      yield* sql`CREATE EVENT TRIGGER end_builds ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION end_build()`
+      const error = yield* Effect.flip(buildIndexes)
+      assert.deepStrictEqual([error._tag, error.message], ["IndexBuildError", "The index requests_engine of requests_2027_01 could not be built"])
+      assert.deepStrictEqual(yield* sql`SELECT last_value::int AS attempts FROM builds`, [{ attempts: 6 }])
+    }).pipe(Effect.provide(layer(url)))
   }).pipe(Effect.scoped)
 )

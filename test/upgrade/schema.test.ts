@@ -15,7 +15,7 @@ const partitions = Effect.flatMap(PgClient.PgClient, (sql) => sql`SELECT ensure_
 
 it.live("a database of version 0.1.0 that was upgraded has exactly the schema of a new one", () =>
   Effect.gen(function* () {
-    const migrated = Effect.andThen(Database.migrate, Effect.andThen(partitions, readSchema))
+    const migrated = Effect.andThen(Effect.andThen(Database.migrate, Database.completeIndexes), Effect.andThen(partitions, readSchema))
     const upgraded = yield* withDatabase(yield* makeReleaseDatabase(inject("postgres")), migrated)
     const created = yield* withDatabase(yield* makeEmptyDatabase(inject("postgres")), migrated)
     assert.isAbove(created.length, 500)

@@ -4,15 +4,31 @@ import { SqlError } from "effect/sql"
 import { storeFailure } from "./admin/storeFailure.ts"
 import { CommandError } from "./CommandError.ts"
 
+interface Migration {
+  /** Applies the pending migrations, and returns the number and name of each. */
+  readonly migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, unknown>
+  /** Builds the indexes that the migrations left to it. */
+  readonly completeIndexes: Effect.Effect<boolean, unknown>
+  readonly missingRoles: Effect.Effect<ReadonlyArray<string>, unknown>
+}
+
+const keyOf = ([id, name]: readonly [id: number, name: string]) => `${String(id).padStart(4, "0")}_${name}`
+
+/** Waits up to `wait` seconds for a Postgres that does not answer yet. */
+const withPostgres = <A>(effect: Effect.Effect<A, unknown>, wait: number) =>
+  effect.pipe(
+    Effect.retry({
+      while: (error) => SqlError.isSqlError(error) && error.isRetryable,
+      schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: Duration.seconds(wait) }))
+    }),
+    Effect.catchCause((cause) => Effect.fail(storeFailure(cause)))
+  )
+
 /**
  * Migrates the database and exits. An installation runs this before it replaces programs, so that a long migration
- * neither delays their start nor lets a probe kill them. `migrate` applies the pending migrations and returns the
- * number and name of each.
+ * neither delays their start nor lets a probe kill them.
  */
-export const makeMigrateCommand = <E>(
-  migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>,
-  missingRoles: Effect.Effect<ReadonlyArray<string>, E>
-) =>
+export const makeMigrateCommand = ({ completeIndexes, migrate, missingRoles }: Migration) =>
   Command.make(
     "migrate",
     {
@@ -30,13 +46,10 @@ export const makeMigrateCommand = <E>(
       )
     },
     Effect.fn(function* ({ requireRoles, wait }) {
-      const applied = yield* migrate.pipe(
-        Effect.retry({
-          while: (error) => SqlError.isSqlError(error) && error.isRetryable,
-          schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: Duration.seconds(wait) }))
-        }),
-        Effect.catchCause((cause) => Effect.fail(storeFailure(cause)))
-      )
+      const applied = yield* withPostgres(migrate, wait)
+      // Before the steps that may fail, because these migrations stay applied.
+      if (applied.length > 0) yield* Console.log(`Brought the database up to date: ${applied.map(keyOf).join(", ")}.`)
+      yield* withPostgres(completeIndexes, wait)
       const missing = requireRoles ? yield* Effect.catchCause(missingRoles, (cause) => Effect.fail(storeFailure(cause))) : []
       if (missing.length > 0) {
         return yield* new CommandError({
@@ -44,11 +57,7 @@ export const makeMigrateCommand = <E>(
           exitCode: 1
         })
       }
-      yield* Console.log(
-        applied.length === 0
-          ? "The database is up to date."
-          : `Brought the database up to date: ${applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`).join(", ")}.`
-      )
+      if (applied.length === 0) yield* Console.log("The database is up to date.")
     })
   ).pipe(
     Command.withShortDescription("Brings the database up to date."),

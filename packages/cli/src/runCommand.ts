@@ -124,7 +124,11 @@ const migrate = async () => {
   const { makeMigrateCommand } = await import("./migrate.ts")
   // Each attempt gets a new pool, because a pool that could not connect never recovers.
   const withOwner = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient>) => Effect.suspend(() => Effect.provide(effect, Layer.fresh(Database.layerOwner)))
-  return makeMigrateCommand(withOwner(Database.migrate), withOwner(Database.missingRoles))
+  return makeMigrateCommand({
+    migrate: withOwner(Database.migrate),
+    completeIndexes: withOwner(Database.completeIndexes),
+    missingRoles: withOwner(Database.missingRoles)
+  })
 }
 
 /** Builds the command tree. Only the commands that the arguments name are loaded completely. */

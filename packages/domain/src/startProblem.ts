@@ -51,6 +51,8 @@ const taggedProblem = (error: Error, message: string): StartProblem | undefined 
     case "MigrationError":
       // All migrations run in one transaction.
       return { message: `The migration of the database failed and was rolled back. ${error.message}: ${message}.`, exitCode: 1 }
+    case "IndexBuildError":
+      return { message: `${error.message}: ${message}. The migrations stay applied. Remove the cause, then run \`seatrial migrate\` again.`, exitCode: 1 }
     case "KubeConnectionError":
       return { message: `The cluster cannot be used: ${message}. Check KUBECONFIG and KUBE_CONTEXT.`, exitCode: 2 }
     default:

@@ -2,9 +2,9 @@ import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { missingRoles, roleName } from "./access/applyAccess.ts"
-import { buildIndexes, lacksIndexes } from "./buildIndexes.ts"
+import { buildIndexes, completeIndexes, lacksIndexes } from "./buildIndexes.ts"
 import { layerSchema } from "./DatabaseSchema.ts"
-import { migrate } from "./migrate.ts"
+import { migrateSchema } from "./migrate.ts"
 import { Partitions } from "./Partitions.ts"
 import { acrossOrganizations, makeTenantClient } from "./tenants.ts"
 
@@ -182,8 +182,10 @@ export const Database = {
   layerOwner,
   /** The pool alone. */
   layer: layerWith({}),
-  /** Migrates the database, and returns the number and name of each migration that was applied. */
-  migrate,
+  /** Applies the pending migrations, and returns the number and name of each. */
+  migrate: migrateSchema,
+  /** Builds the indexes that migrations left to it. */
+  completeIndexes,
   /** The names of the roles of programs that do not exist. */
   missingRoles: Effect.flatMap(SqlClient.SqlClient, missingRoles),
   /**

@@ -1,4 +1,4 @@
-import { Effect, Schedule, Schema } from "effect"
+import { Data, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 
 /**
@@ -7,13 +7,13 @@ import { SqlClient, type SqlError } from "effect/sql"
  * read most.
  */
 const missing = `
-  WITH definitions AS (SELECT indexrelid, indrelid, indisvalid, substring(pg_get_indexdef(indexrelid) FROM ' (USING .*)$') AS definition FROM pg_index)
-  SELECT p.indexrelid::regclass::text AS parent, t.inhrelid::regclass::text AS partition, p.definition, c.indexrelid::regclass::text AS child,
-    c.indisvalid AS "isValid"
+  WITH definitions AS (SELECT indexrelid, indrelid, indisvalid, indisunique, substring(pg_get_indexdef(indexrelid) FROM ' (USING .*)$') AS definition FROM pg_index)
+  SELECT p.indexrelid::regclass::text AS parent, t.inhrelid::regclass::text AS partition, p.definition, p.indisunique AS "isUnique",
+    c.indexrelid::regclass::text AS child, c.indisvalid AS "isValid"
   FROM definitions p
   JOIN pg_class i ON i.oid = p.indexrelid AND i.relkind = 'I' AND i.relnamespace = current_schema()::regnamespace
   JOIN pg_inherits t ON t.inhparent = p.indrelid
-  LEFT JOIN definitions c ON c.indrelid = t.inhrelid AND c.definition = p.definition
+  LEFT JOIN definitions c ON c.indrelid = t.inhrelid AND c.definition = p.definition AND c.indisunique = p.indisunique
   WHERE NOT p.indisvalid
     AND NOT EXISTS (SELECT FROM pg_inherits a JOIN pg_index x ON x.indexrelid = a.inhrelid WHERE a.inhparent = p.indexrelid AND x.indrelid = t.inhrelid)
   ORDER BY t.inhrelid::regclass::text DESC`
@@ -23,6 +23,7 @@ const MissingIndexes = Schema.Array(
     parent: Schema.String,
     partition: Schema.String,
     definition: Schema.String,
+    isUnique: Schema.Boolean,
     child: Schema.NullOr(Schema.String),
     isValid: Schema.NullOr(Schema.Boolean)
   })
@@ -45,10 +46,41 @@ const attach = (run: Run, parent: string, child: string) =>
     Effect.retry({ while: ({ reason }) => reason._tag === "LockTimeoutError", schedule: Schedule.spaced("1 second") })
   )
 
+/** Postgres could not build an index, for example because values of a unique index repeat. */
+class IndexBuildError extends Data.TaggedError("IndexBuildError")<{ readonly message: string; readonly cause: SqlError.SqlError }> {}
+
+/** Builds or attaches one index. Returns true if none is missing. */
+const buildNext = Effect.fnUntraced(function* (run: Run) {
+  const [next] = yield* Effect.orDie(decode(yield* run(missing)))
+  if (next === undefined) return true
+  const { child, definition, isUnique, isValid, parent, partition } = next
+  yield* Effect.gen(function* () {
+    if (child !== null && isValid === true) return yield* attach(run, parent, child)
+    if (child !== null) yield* run(`DROP INDEX CONCURRENTLY ${child}`)
+    yield* Effect.logInfo(`Building the index ${parent} of ${partition}; requests do not wait for it`)
+    yield* run(`CREATE${isUnique ? " UNIQUE" : ""} INDEX CONCURRENTLY ON ${partition} ${definition}`)
+  }).pipe(
+    Effect.mapError((cause) =>
+      cause.reason._tag === "ConnectionError" ? cause : new IndexBuildError({ message: `The index ${parent} of ${partition} could not be built`, cause })
+    )
+  )
+  return false
+})
+
+/**
+ * A session that locks the partition while a build waits for it ends the build by a deadlock. Each attempt reads which
+ * index is missing, because the one before may have left an invalid index.
+ */
+const afterDeadlock = {
+  times: 5,
+  schedule: Schedule.exponential("50 millis"),
+  while: (error: IndexBuildError | SqlError.SqlError) => error._tag === "IndexBuildError" && error.cause.reason._tag === "DeadlockError"
+}
+
 /**
  * Builds the indexes that partitions lack, one after the other, while requests are written. Returns false, and builds
- * nothing, if another program builds them. This is no transaction: if it is interrupted, finished indexes stay, and the next program replaces an
- * invalid index and goes on.
+ * nothing, if another program builds them. This is no transaction: if it is interrupted, finished indexes stay, and the
+ * next program replaces an invalid index and goes on.
  */
 export const buildIndexes = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -60,14 +92,8 @@ export const buildIndexes = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.ignore(run("SELECT pg_advisory_unlock(hashtext('seatrial.indexes'))")))
   yield* run("SET statement_timeout = 0")
   yield* Effect.addFinalizer(() => Effect.ignore(run("RESET statement_timeout")))
-  while (true) {
-    const [next] = yield* Effect.orDie(decode(yield* run(missing)))
-    if (next === undefined) return true
-    const { child, definition, isValid, parent, partition } = next
-    if (child === null) {
-      yield* Effect.logInfo(`Building the index ${parent} of ${partition}; requests do not wait for it`)
-      yield* run(`CREATE INDEX CONCURRENTLY ON ${partition} ${definition}`)
-    } else if (isValid !== true) yield* run(`DROP INDEX CONCURRENTLY ${child}`)
-    else yield* attach(run, parent, child)
-  }
+  return yield* Effect.repeat(Effect.retry(buildNext(run), afterDeadlock), { until: (isBuilt) => isBuilt })
 }).pipe(Effect.scoped, Effect.withSpan("Database.buildIndexes"))
+
+/** Waits for another program that builds the indexes, because that one may end early: its connection to Postgres can outlive it. */
+export const completeIndexes = Effect.repeat(buildIndexes, { until: (isBuilt) => isBuilt, schedule: Schedule.spaced("1 second") })

@@ -1,7 +1,6 @@
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { applyAccess } from "./access/applyAccess.ts"
-import { buildIndexes } from "./buildIndexes.ts"
 import { createBaseline } from "./migrations/baseline.ts"
 import { migrations } from "./migrations/migrations.ts"
 import { compareSchema, knownSchema, readSchema } from "./schemaState.ts"
@@ -32,7 +31,7 @@ const repairGaps = (sql: SqlClient.SqlClient) =>
   })
 
 /**
- * Migrates the database. Programs are serialized by an advisory lock, and the second one then has nothing to do. All
+ * Migrates the database, without the indexes that migrations leave to `buildIndexes`. Programs are serialized by an advisory lock, and the second one then has nothing to do. All
  * pending migrations are one transaction, so a failed start leaves the database unchanged.
  */
 export const migrateSchema = Effect.gen(function* () {
@@ -50,9 +49,3 @@ export const migrateSchema = Effect.gen(function* () {
   if (!(yield* isNewer(sql))) yield* applyAccess
   return [...created, ...repaired, ...applied]
 }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))
-
-/**
- * Migrates the database, and builds the indexes that migrations left to it. Waits for another program that builds them,
- * because that one may end early: its connection to Postgres can outlive it.
- */
-export const migrate = Effect.tap(migrateSchema, () => Effect.repeat(buildIndexes, { until: (isBuilt) => isBuilt, schedule: Schedule.spaced("1 second") }))

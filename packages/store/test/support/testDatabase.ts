@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect, type PoolOptions } from "../../src/Database.ts"
-import { migrate } from "../../src/migrate.ts"
+import { migrateSchema } from "../../src/migrate.ts"
 import { ensurePartitions } from "../../src/Partitions.ts"
 
 const address = (base: string, name: string) => Redacted.make(`${base.replace(/\/$/, "")}/${name}`)
@@ -22,7 +22,7 @@ const templateOf = (base: string): Promise<string> => {
   const template = Effect.runPromise(
     Effect.gen(function* () {
       yield* administer(base, (sql) => sql`CREATE DATABASE ${sql(name)}`)
-      yield* migrate.pipe(Effect.provide(PgClient.layer({ url: address(base, name), maxConnections: 1 })))
+      yield* migrateSchema.pipe(Effect.provide(PgClient.layer({ url: address(base, name), maxConnections: 1 })))
       return name
     })
   )
