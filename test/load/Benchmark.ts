@@ -1,12 +1,12 @@
 import { Console, Effect, type Scope } from "effect"
-import type { Lab } from "./Lab.ts"
+import type { Labs } from "./Lab.ts"
 
 export interface Benchmark {
   /** `npm run bench -- NAME` runs only this benchmark. */
   readonly name: string
   readonly title: string
   /** Measures, and returns the section of the document: tables and explanations. */
-  readonly measure: (lab: Lab) => Effect.Effect<string, unknown, Scope.Scope>
+  readonly measure: (labs: Labs) => Effect.Effect<string, unknown, Scope.Scope>
 }
 
 /** The failure of a benchmark whose goals do not depend on the machine. Its figures are still written, and the command fails. */

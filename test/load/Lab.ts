@@ -5,14 +5,12 @@ import { PgClient } from "@effect/sql-pg"
 import { Ids, type KeyId, type OrgId, scopes, type UserId } from "@seatrial/domain"
 import { EmbeddedPostgres } from "@seatrial/local"
 import { ApiKeys, Database, Organizations, ReadPool, Requests } from "@seatrial/store"
-import { Config, Context, Effect, Layer, Redacted, type Scope } from "effect"
-import type { SqlError } from "effect/sql"
+import { Config, Context, Effect, Layer, Redacted, Scope } from "effect"
 import { makeRequests } from "./makeRequests.ts"
 
 /** A separate migrated database for the benchmark, with a caller. */
 export interface Lab {
   readonly databaseUrl: string
-  readonly postgresVersion: string
   readonly sql: PgClient.PgClient
   /** The pool that reads requests. */
   readonly reads: PgClient.PgClient
@@ -25,11 +23,11 @@ export interface Lab {
   readonly key: string
   /** The organization with the fewest requests, and its key. */
   readonly small: { readonly orgId: OrgId; readonly key: string }
-  /** The requests that all reading benchmarks share. They are created on first use. */
-  readonly requests: Effect.Effect<MadeRequests, SqlError.SqlError | Config.ConfigError>
 }
 
-export interface MadeRequests {
+/** A lab with many requests. */
+export interface RequestLab {
+  readonly lab: Lab
   readonly rows: number
   readonly organizations: number
   /** Times of the oldest and newest request, Unix milliseconds. */
@@ -37,6 +35,15 @@ export interface MadeRequests {
   readonly until: number
   /** Seconds that creating them took. */
   readonly seconds: number
+}
+
+/** The databases of the benchmarks. All are on one server. */
+export interface Labs {
+  readonly postgresVersion: string
+  /** A new database, which is dropped when the scope closes. No run, model or default of one benchmark changes another. */
+  readonly own: Effect.Effect<Lab, unknown, Scope.Scope>
+  /** The database that all benchmarks of requests share, because it takes minutes to fill. It is created on first use. */
+  readonly requests: Effect.Effect<RequestLab, unknown>
 }
 
 const temporaryFolder = Effect.acquireRelease(
@@ -52,19 +59,19 @@ const temporaryFolder = Effect.acquireRelease(
 /** The embedded Postgres with production durability. Its data is removed at the end. */
 const embedded = Effect.gen(function* () {
   const directory = yield* temporaryFolder
-  const postgres = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres)
-  yield* postgres.createDatabase("bench")
-  return postgres.url("bench")
+  return Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres).url("postgres")
 })
 
-/** A new database on the server of `DATABASE_URL`, dropped at the end. Other databases are not touched. */
-const onServer = Effect.fnUntraced(function* (address: Redacted.Redacted<string>) {
+/** Runs a statement on the server at that address. */
+const administer = <A>(address: Redacted.Redacted<string>, statement: (sql: PgClient.PgClient) => Effect.Effect<A, unknown>) =>
+  Effect.flatMap(PgClient.PgClient, statement).pipe(Effect.provide(PgClient.layer({ url: address, maxConnections: 1 })), Effect.orDie)
+
+/** A new database on that server, dropped at the end. Other databases are not touched. */
+const newDatabase = Effect.fnUntraced(function* (address: Redacted.Redacted<string>) {
   const name = `seatrial_bench_${crypto.randomUUID().replaceAll("-", "")}`
-  const administer = (statement: (sql: PgClient.PgClient) => Effect.Effect<unknown, unknown>) =>
-    Effect.flatMap(PgClient.PgClient, statement).pipe(Effect.provide(PgClient.layer({ url: address, maxConnections: 1 })), Effect.orDie)
   yield* Effect.acquireRelease(
-    administer((sql) => sql`CREATE DATABASE ${sql(name)}`),
-    () => administer((sql) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`)
+    administer(address, (sql) => sql`CREATE DATABASE ${sql(name)}`),
+    () => administer(address, (sql) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`)
   )
   const url = new URL(Redacted.value(address))
   url.pathname = `/${name}`
@@ -75,21 +82,8 @@ const organizations = 100
 const days = 60
 const hourMillis = 3_600_000
 
-const madeRequests = Effect.fnUntraced(function* (sql: PgClient.PgClient, orgId: OrgId, smallOrgId: OrgId) {
-  const rows = yield* Config.Int("BENCH_REQUESTS").pipe(Config.withDefault(10_000_000))
-  const begun = performance.now()
-  const until = Math.floor(Date.now() / hourMillis) * hourMillis
-  yield* makeRequests(sql, { orgId, smallOrgId, rows, organizations, until, days, seed: 1 })
-  const sharedRequests: MadeRequests = { rows, organizations, from: until - days * 24 * hourMillis, until, seconds: (performance.now() - begun) / 1_000 }
-  // So that no dirty pages are written during a measurement.
-  yield* sql`CHECKPOINT`
-  return sharedRequests
-})
-
-/** Opens the lab on the embedded Postgres or on the server of `DATABASE_URL`, until the scope closes. */
-export const openLab = Effect.gen(function* () {
-  const address = yield* Config.Redacted("DATABASE_URL").pipe(Config.withDefault(null))
-  const url = address === null ? yield* embedded : yield* onServer(address)
+const openLab = Effect.fnUntraced(function* (address: Redacted.Redacted<string>): Effect.fn.Return<Lab, unknown, Scope.Scope> {
+  const url = yield* newDatabase(address)
   const services = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Requests.layerSql).pipe(
     Layer.provideMerge([Database.layerUrl(url, { applicationName: "seatrial-bench" }), Ids.layer])
   )
@@ -106,17 +100,37 @@ export const openLab = Effect.gen(function* () {
   })
   const big = yield* makeOrganization("bench")
   const small = yield* makeOrganization("small")
-  const version = yield* sql<{ readonly server_version: string }>`SHOW server_version`
-  const requests = yield* Effect.cached(madeRequests(sql, big.orgId, small.orgId))
-  const lab: Lab = {
-    requests,
+  return {
     databaseUrl: Redacted.value(url),
-    postgresVersion: version[0]?.server_version ?? "unknown",
     sql,
     reads: Context.get(context, ReadPool),
     listJson: Context.get(context, Requests).listJson,
     ...big,
     small
   }
-  return lab
-}) satisfies Effect.Effect<Lab, unknown, Scope.Scope>
+})
+
+const makeRequestLab = Effect.fnUntraced(function* (address: Redacted.Redacted<string>): Effect.fn.Return<RequestLab, unknown, Scope.Scope> {
+  const lab = yield* openLab(address)
+  const rows = yield* Config.Int("BENCH_REQUESTS").pipe(Config.withDefault(10_000_000))
+  const begun = performance.now()
+  const until = Math.floor(Date.now() / hourMillis) * hourMillis
+  yield* makeRequests(lab.sql, { orgId: lab.orgId, smallOrgId: lab.small.orgId, rows, organizations, until, days, seed: 1 })
+  const seconds = (performance.now() - begun) / 1_000
+  // So that no dirty pages are written during a measurement.
+  yield* lab.sql`CHECKPOINT`
+  return { lab, rows, organizations, from: until - days * 24 * hourMillis, until, seconds }
+})
+
+/** Databases on the server at that address, until the scope closes. */
+export const makeLabs = Effect.fnUntraced(function* (address: Redacted.Redacted<string>): Effect.fn.Return<Labs, never, Scope.Scope> {
+  const [version] = yield* administer(address, (sql) => sql<{ readonly server_version: string }>`SHOW server_version`)
+  const requests = yield* Effect.cached(Scope.provide(makeRequestLab(address), yield* Effect.scope))
+  return { postgresVersion: version?.server_version ?? "unknown", own: openLab(address), requests }
+})
+
+/** Databases on the embedded Postgres or on the server of `DATABASE_URL`, until the scope closes. */
+export const openLabs = Effect.gen(function* () {
+  const address = yield* Config.Redacted("DATABASE_URL").pipe(Config.withDefault(null))
+  return yield* makeLabs(address ?? (yield* embedded))
+})

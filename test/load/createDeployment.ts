@@ -10,7 +10,8 @@ const unique = "x".repeat(24)
 export const createDeployment: Benchmark = {
   name: "create",
   title: "Create a deployment",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
+    const lab = yield* own
     const programs = [yield* startFloor(lab, "create", false), yield* startFloor(lab, "create", true), yield* startServer(lab)]
     const body = JSON.stringify({ model_name: unique, source: { kind: "model_hub", repo: "bench/model" } })
     const request = httpRequest("POST", "/v1/deployments", lab.key, body, { "idempotency-key": unique })

@@ -30,7 +30,8 @@ const isRecorder = (url: string) => /\/operator\/src\/record\/|\/store\/src\/Dec
 export const decisionRecords: Benchmark = {
   name: "why",
   title: "The cost of recording decisions",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
+    const lab = yield* own
     const rounds = yield* Config.Int("BENCH_ROUNDS").pipe(Config.withDefault(5))
     const measured = yield* Config.Int("BENCH_DEPLOYMENTS").pipe(Config.withDefault(150))
     const { sql } = lab

@@ -24,8 +24,8 @@ const percentile = (sorted: ReadonlyArray<number>, share: number) => sorted[Math
 export const filterRequests: Benchmark = {
   name: "filters",
   title: "Filters of the request list",
-  measure: Effect.fnUntraced(function* (lab) {
-    const { from: begin, organizations, rows, until } = yield* lab.requests
+  measure: Effect.fnUntraced(function* ({ requests }) {
+    const { from: begin, lab, organizations, rows, until } = yield* requests
     const middle = (begin + until) / 2
     const idsOf = Effect.fnUntraced(function* (org: number, model: number, key: number) {
       const [row] = yield* lab.sql.unsafe<{ readonly modelId: string; readonly apiKeyId: string }>(

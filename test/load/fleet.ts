@@ -61,10 +61,10 @@ ${table(["", "target", "measured"], rows)}`
 export const fleet: Benchmark = {
   name: "fleet",
   title: "Models with several engines",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
     const parts: Array<string> = []
     for (const part of [throughput, prefixHits, operatorPart]) {
-      const text = yield* Effect.scoped(part(lab))
+      const text = yield* Effect.scoped(Effect.flatMap(own, part))
       yield* Console.log(`${text}\n`)
       parts.push(text)
     }

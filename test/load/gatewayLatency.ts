@@ -181,7 +181,8 @@ const peers = [
 export const gatewayLatency: Benchmark = {
   name: "gateway",
   title: "What the gateway adds to the engine",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
+    const lab = yield* own
     const other = Math.min(1, availableParallelism() - 1)
     const engine = yield* startProgram({
       name: "the engine",

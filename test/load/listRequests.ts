@@ -14,8 +14,8 @@ const rowsOf = (answer: unknown) => {
 export const listRequests: Benchmark = {
   name: "list",
   title: "List 50 requests",
-  measure: Effect.fnUntraced(function* (lab) {
-    const { organizations, rows, seconds } = yield* lab.requests
+  measure: Effect.fnUntraced(function* ({ requests }) {
+    const { lab, organizations, rows, seconds } = yield* requests
     const figures = yield* againstFloors(lab, {
       statement: "list",
       paths: ["/v1/requests?limit=50"],

@@ -13,7 +13,7 @@ import { measuredStarts } from "./fit.ts"
 import { fleet } from "./fleet.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
 import { honesty } from "./honesty.ts"
-import { openLab } from "./Lab.ts"
+import { openLabs } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
 import { memory } from "./memory.ts"
 import { operatorScale } from "./operatorScale.ts"
@@ -85,13 +85,13 @@ const main = Effect.gen(function* () {
   // Other load on the machine distorts all figures, and also the ratios if a program waits for a core.
   const load = (loadavg()[0] ?? 0).toFixed(1)
   yield* Console.log("Starting Postgres…")
-  const lab = yield* openLab
+  const labs = yield* openLabs
   const date = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
   const command = `npm run bench${wanted.length === 0 ? "" : ` -- ${wanted.join(" ")}`}`
-  const measured = `Measured ${date} with \`${command}\` at commit ${commit()}: ${machine()}, Node ${process.versions.node}, Postgres ${lab.postgresVersion}; load average before ${load}.`
+  const measured = `Measured ${date} with \`${command}\` at commit ${commit()}: ${machine()}, Node ${process.versions.node}, Postgres ${labs.postgresVersion}; load average before ${load}.`
   for (const { measure, name, title } of chosen) {
     yield* Console.log(`\n${title} (${name})…`)
-    const text = yield* Effect.scoped(measure(lab))
+    const text = yield* Effect.scoped(measure(labs))
     yield* Console.log(text)
     yield* Effect.promise(async () => {
       const page = await readFile(document, "utf8").catch(() => "")

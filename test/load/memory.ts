@@ -18,8 +18,8 @@ const mixes = [
 export const memory: Benchmark = {
   name: "memory",
   title: "Resident memory under load",
-  measure: Effect.fnUntraced(function* (lab) {
-    const { rows } = yield* lab.requests
+  measure: Effect.fnUntraced(function* ({ requests }) {
+    const { lab, rows } = yield* requests
     const seconds = yield* Config.Int("BENCH_MEMORY_SECONDS").pipe(Config.withDefault(60))
     const newestRequests = yield* lab.sql<{ readonly id: string }>`
       SELECT id FROM requests WHERE org_id = ${lab.orgId} ORDER BY created_at DESC, id DESC LIMIT 1000`

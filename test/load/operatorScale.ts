@@ -87,7 +87,8 @@ const creates = 1_000
 export const operatorScale: Benchmark = {
   name: "operator",
   title: "The operator with thousands of deployments",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
+    const lab = yield* own
     const most = yield* Config.Int("BENCH_DEPLOYMENTS").pipe(Config.withDefault(5_000))
     // Each size must be larger than the previous one including its additions.
     if (most < 100) return yield* new BenchError({ message: "BENCH_DEPLOYMENTS is 100 at least." })

@@ -113,7 +113,8 @@ const ask = (server: Program, key: string, repo: string) =>
 export const preview: Benchmark = {
   name: "preview",
   title: "Preview a deployment",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
+    const lab = yield* own
     let requests = 0
     const sizes = [1, 32, 163]
     const hub = Context.get(

@@ -9,7 +9,8 @@ const connections = 32
 export const readDeployment: Benchmark = {
   name: "read",
   title: "Read one deployment",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ own }) {
+    const lab = yield* own
     const [first, ...others] = yield* makeDeployments(lab, 10_000)
     if (first === undefined) return yield* new BenchError({ message: "No deployment was made." })
     const figures = yield* againstFloors(lab, {

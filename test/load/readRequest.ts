@@ -12,8 +12,8 @@ const decodeRecord = Schema.decodeUnknownSync(
 export const readRequest: Benchmark = {
   name: "request",
   title: "Read one request",
-  measure: Effect.fnUntraced(function* (lab) {
-    const { rows } = yield* lab.requests
+  measure: Effect.fnUntraced(function* ({ requests }) {
+    const { lab, rows } = yield* requests
     const newestRequests = yield* lab.sql<{ readonly id: string }>`
       SELECT id FROM requests WHERE org_id = ${lab.orgId} AND id LIKE '%5' ORDER BY created_at DESC, id DESC LIMIT 1000`
     const [first, ...others] = newestRequests.map(({ id }) => `/v1/requests/${id}`)

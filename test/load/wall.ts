@@ -12,9 +12,9 @@ const connections = 32
 export const wall: Benchmark = {
   name: "wall",
   title: "Row-level security",
-  measure: Effect.fnUntraced(function* (lab) {
+  measure: Effect.fnUntraced(function* ({ requests }) {
+    const { lab, rows } = yield* requests
     const deployments = yield* makeDeployments(lab, 1_000)
-    const { rows } = yield* lab.requests
     const { data } = yield* lab.listJson(lab.orgId, { limit: 50, after: null })
     const ids = Array.from(data.matchAll(/"id":"(req_[^"]+)"/g), ([, id]) => id)
     const [first, ...others] = deployments.map((id) => `/v1/deployments/${id}`)

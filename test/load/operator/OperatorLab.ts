@@ -35,7 +35,6 @@ export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: numb
     return yield* new BenchError({ message: "There is no control plane in tools/bin: build it first with tools/build.sh." })
   }
   const { orgId, orgSlug, sql, userId } = lab
-  const openedAt = new Date()
   const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
   const cluster = yield* startKwokCluster(gpus)
   const startStandIn = (number: number) =>
@@ -95,9 +94,9 @@ export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: numb
         serving: {},
         serve: true
       }),
-    /** The number of ended runs of this lab by phase. Fails if one failed. */
+    /** The number of ended runs by phase. Fails if one failed. */
     ended: sql<{ readonly phase: string; readonly runs: number }>`
-      SELECT phase, count(*)::int AS runs FROM deployments WHERE ended_at IS NOT NULL AND created_at >= ${openedAt} GROUP BY phase`.pipe(
+      SELECT phase, count(*)::int AS runs FROM deployments WHERE ended_at IS NOT NULL GROUP BY phase`.pipe(
       Effect.map((rows): ReadonlyMap<string, number> => new Map(rows.map(({ phase, runs }) => [phase, runs]))),
       Effect.tap(noneFailed)
     )
