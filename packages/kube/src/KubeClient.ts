@@ -1,4 +1,4 @@
-import { type Config, Context, Effect, Exit, Layer, Option, Predicate, Schema, type Stream } from "effect"
+import { type Config, Context, Effect, Exit, Fiber, Layer, Option, Predicate, Schema, type Stream } from "effect"
 import type { KubeConnectionError } from "./access.ts"
 import { decoderOf, logUndecodable } from "./decodeObject.ts"
 import { KubeConnection, type KubeConnectionConfig } from "./KubeConnection.ts"
@@ -82,7 +82,10 @@ const readPage = (transport: KubeTransport, resource: Resource<KubeObject>, sele
       Effect.catch((error) => (error.reason === "Gone" && token !== undefined ? Effect.succeed("expired" as const) : Effect.fail(error)))
     )
 
-/** All objects of a selection, page by page. After two expired continue tokens, the list is requested in one page. */
+/**
+ * All objects of a selection, page by page. The next page is requested before this one is decoded. After two expired
+ * continue tokens, the list is requested in one page.
+ */
 const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
   transport: KubeTransport,
   pageSize: number,
@@ -91,25 +94,29 @@ const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
 ): Effect.fn.Return<Listed<A>, KubeError> {
   const decode = decoderOf(resource)
   let restarts = 0
-  let token: string | undefined
+  const request = (token: string | undefined) => readPage(transport, resource, selection, restarts < 2 ? pageSize : undefined, token)
   let items: Array<A> = []
   let undecoded: Array<Unreadable> = []
+  let page = yield* request(undefined)
   while (true) {
-    const page = yield* readPage(transport, resource, selection, restarts < 2 ? pageSize : undefined, token)
     if (page === "expired") {
       restarts += 1
-      token = undefined
       items = []
       undecoded = []
+      page = yield* request(undefined)
       continue
     }
-    for (const item of page.items ?? []) {
+    const { items: sent, metadata } = page
+    const next = metadata.continue === undefined || metadata.continue === "" ? undefined : yield* Effect.forkChild(request(metadata.continue))
+    // A turn of the event loop, in which the request leaves.
+    yield* Effect.yieldNow
+    for (const item of sent ?? []) {
       const object = decode(item)
       if (Exit.isSuccess(object)) items.push(object.value)
       else undecoded.push(...(yield* logUndecodable(resource, item, object.cause)))
     }
-    token = page.metadata.continue === "" ? undefined : page.metadata.continue
-    if (token === undefined) return { items, unreadable: undecoded, resourceVersion: page.metadata.resourceVersion ?? "" }
+    if (next === undefined) return { items, unreadable: undecoded, resourceVersion: metadata.resourceVersion ?? "" }
+    page = yield* Fiber.join(next)
   }
 })
 
