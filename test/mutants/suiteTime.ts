@@ -96,7 +96,8 @@ const program = Effect.gen(function* () {
     const tokens = own.reduce((sum, { answerTokens }) => sum + answerTokens, 0)
     say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${own.length} requests, ${Math.round(tokens)} generated tokens`)
   }
-  say(`${total.toFixed(1).padStart(7)} s  in all; ${report.checks.filter(({ passed }) => !passed).length} failed rows`)
+  say(`${total.toFixed(1).padStart(7)} s  in all`)
+  for (const { detail, name, passed } of report.checks) if (!passed) say(`failed: ${name}: ${detail ?? ""}`)
 }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
 await Effect.runPromise(program)
