@@ -45,7 +45,7 @@ const lengthOf = (settings: Arguments, config: ModelConfig): number => {
 const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
   const cache = new KvSequence(pool)
   for (let position = 0; position < Math.min(warmUpSteps, maxLength); position++) {
-    if (cache.reserve(position)) model.step(position % model.config.vocabulary, position, cache, true)
+    if (cache.reserve(position)) model.step([position % model.config.vocabulary], position, cache, true)
   }
   cache.release()
 }

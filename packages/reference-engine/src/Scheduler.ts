@@ -1,3 +1,4 @@
+import { batchSize } from "./dotKernel.ts"
 import type { TokenMask } from "./grammar/TokenMask.ts"
 import { type KvPool, KvSequence } from "./KvCache.ts"
 import type { Llama } from "./Llama.ts"
@@ -68,6 +69,13 @@ interface Limits {
 }
 
 const prefillSlice = 8
+
+/** Reserves positions from the first one on. */
+const reserveAll = (cache: KvSequence, first: number, count: number): boolean => {
+  for (let position = first; position < first + count; position++) if (!cache.reserve(position)) return false
+  return true
+}
+
 const seconds = (from: number, to: number) => (to - from) / 1000
 
 /**
@@ -88,9 +96,12 @@ export class Scheduler {
   private admissions = 0
   private ticking = false
   private closed = false
+  /** Number of prompt tokens that are computed at once. An injected fault may change the model before any token. */
+  private readonly mostAtOnce: number
 
   constructor(model: Llama, pool: KvPool, metrics: Metrics, limits: Limits, seams: Seams = sound) {
     this.seams = seams
+    this.mostAtOnce = seams.position === undefined && seams.model === undefined ? batchSize : 1
     this.model = model
     this.pool = pool
     this.limits = limits
@@ -183,7 +194,7 @@ export class Scheduler {
     const model = work.model ?? this.model
     if (!this.prefill(sequence, model) || !this.makeRoom(sequence)) return
     const position = sequence.computed++
-    const logits = model.step(tokens[position] ?? 0, position, cache, true, this.seams.position?.(position, work.prompt.length))
+    const [logits] = model.step([tokens[position] ?? 0], position, cache, true, this.seams.position?.(position, work.prompt.length))
     cache.filled(tokens, position + 1)
     if (logits !== undefined) this.generate(sequence, logits)
   }
@@ -193,20 +204,31 @@ export class Scheduler {
     const { cache, tokens, work } = sequence
     const stopAt = performance.now() + prefillSlice
     while (sequence.computed < tokens.length - 1) {
-      if (!this.makeRoom(sequence)) return false
-      const position = sequence.computed++
-      const report = work.promptLogprobs !== null && position >= sequence.promptReported && position < work.prompt.length - 1
-      const logits = model.step(tokens[position] ?? 0, position, cache, report, this.seams.position?.(position, work.prompt.length))
-      cache.filled(tokens, position + 1)
-      if (logits !== undefined && work.promptLogprobs !== null) {
-        const { of, top } = logprobsOf(logits, work.promptLogprobs)
-        const id = tokens[position + 1] ?? 0
-        sequence.promptReported = position + 1
-        work.onPromptToken({ id, logprobs: { chosen: of(id), top } })
+      const count = tokens.length - 1 - sequence.computed < this.mostAtOnce ? 1 : this.mostAtOnce
+      if (!this.makeRoom(sequence, count)) return false
+      const position = sequence.computed
+      sequence.computed += count
+      const isWanted = (at: number) => work.promptLogprobs !== null && at >= sequence.promptReported && at < work.prompt.length - 1
+      const wants = isWanted(position) || isWanted(position + count - 1)
+      const place = this.seams.position?.(position, work.prompt.length)
+      const steps = model.step(tokens.slice(position, position + count), position, cache, wants, place)
+      for (let at = position; at < sequence.computed; at++) {
+        cache.filled(tokens, at + 1)
+        const logits = steps[at - position]
+        if (logits !== undefined && isWanted(at)) this.reportPrompt(sequence, at, logits)
       }
       if (performance.now() > stopAt) return false
     }
     return true
+  }
+
+  /** Reports the log-probabilities of the prompt token after this position. */
+  private reportPrompt(sequence: Sequence, position: number, logits: Float32Array) {
+    const { tokens, work } = sequence
+    const { of, top } = logprobsOf(logits, work.promptLogprobs ?? 0)
+    const id = tokens[position + 1] ?? 0
+    sequence.promptReported = position + 1
+    work.onPromptToken({ id, logprobs: { chosen: of(id), top } })
   }
 
   private generate(sequence: Sequence, logits: Float32Array) {
@@ -259,9 +281,9 @@ export class Scheduler {
     sequence.lastTokenAt = now
   }
 
-  /** Reserves the next position; false if the sequence itself was preempted. */
-  private makeRoom(sequence: Sequence): boolean {
-    while (!sequence.cache.reserve(sequence.computed)) {
+  /** Reserves the next positions; false if the sequence itself was preempted. */
+  private makeRoom(sequence: Sequence, count = 1): boolean {
+    while (!reserveAll(sequence.cache, sequence.computed, count)) {
       const victim = this.running.reduce((last, one) => (one.admitted > last.admitted ? one : last), sequence)
       victim.cache.release()
       victim.computed = 0

@@ -1,4 +1,4 @@
-import { dotKernel, kernelBytes } from "./dotKernel.ts"
+import { dotKernel, dotKernelBatch, kernelBytes } from "./dotKernel.ts"
 
 /**
  * Numbers as the checkpoint stores them. 16-bit values keep their bits in memory, so that the weights take as much
@@ -95,6 +95,12 @@ export const multiply = (out: Float32Array, matrix: Tensor, x: Float32Array) => 
   if (matrix.type !== "float16" && dotKernel(out, matrix.type === "float32" ? matrix.values : matrix.bits, x)) return
   if (matrix.type === "float32") dotFloat32(out, matrix.values, x, out.length, x.length)
   else dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
+}
+
+/** The same for several vectors of one length, with the same bits. */
+export const multiplyEach = (outs: ReadonlyArray<Float32Array>, matrix: Tensor, xs: ReadonlyArray<Float32Array>) => {
+  if (matrix.type !== "float16" && dotKernelBatch(outs, matrix.type === "float32" ? matrix.values : matrix.bits, xs)) return
+  for (const [index, out] of outs.entries()) multiply(out, matrix, xs[index] ?? out)
 }
 
 /** Copies row `index` of a matrix as float32 into `out`. */

@@ -98,7 +98,7 @@ describe("a LoRA adapter in the forward pass", () => {
         let logits = new Float32Array()
         tokens.forEach((id, position) => {
           expect(cache.reserve(position)).toBe(true)
-          logits = Float32Array.from(llama.step(id, position, cache, true) ?? [])
+          logits = Float32Array.from(llama.step([id], position, cache, true)[0] ?? [])
         })
         cache.release()
         return logits

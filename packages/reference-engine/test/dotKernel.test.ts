@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { dotKernel } from "../src/dotKernel.ts"
+import { batchSize, dotKernel, dotKernelBatch } from "../src/dotKernel.ts"
 import { bfloat16Table, multiply } from "../src/Tensor.ts"
 import { words } from "./words.ts"
 
@@ -38,6 +38,10 @@ describe("products of bfloat16 and float32 weights", () => {
       const fast = new Float32Array(rows)
       assert.isTrue(dotKernel(fast, matrix, x))
       assert.deepStrictEqual([...fast], [...plainly(values, x)])
+      const xs = Array.from({ length: batchSize }, (_, more) => filled(1, columns, seed + more).x)
+      const outs = xs.map(() => new Float32Array(rows))
+      assert.isTrue(dotKernelBatch(outs, matrix, xs))
+      for (const [index, out] of outs.entries()) assert.deepStrictEqual([...out], [...plainly(values, xs[index] ?? out)])
     }
   })
 

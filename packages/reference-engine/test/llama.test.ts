@@ -1,5 +1,6 @@
 import { referenceRope } from "@seatrial/engines/reference"
 import { describe, expect, it } from "vitest"
+import { batchSize } from "../src/dotKernel.ts"
 import { KvPool, KvSequence, type KvType, kvShape } from "../src/KvCache.ts"
 import { Llama } from "../src/Llama.ts"
 import { readWeights } from "../src/LlamaWeights.ts"
@@ -16,12 +17,15 @@ const load = (model: SmallModel, tensors: Tensors, type: KvType, shards = 1) => 
   const { config } = readModelConfig(directory)
   const llama = new Llama(config, readWeights(config, new Safetensors(directory)), 128)
   const pool = new KvPool(kvShape(config, 4, type), 64)
-  const run = (ids: ReadonlyArray<number>): ReadonlyArray<Float32Array> => {
+  const run = (ids: ReadonlyArray<number>, atOnce = 1): ReadonlyArray<Float32Array> => {
     const cache = new KvSequence(pool)
-    const out = ids.map((id, position) => {
-      expect(cache.reserve(position)).toBe(true)
-      return Float32Array.from(llama.step(id, position, cache, true) ?? [])
-    })
+    const out: Array<Float32Array> = []
+    while (out.length < ids.length) {
+      const position = out.length
+      const step = ids.slice(position, position + atOnce)
+      for (const index of step.keys()) expect(cache.reserve(position + index)).toBe(true)
+      out.push(...llama.step(step, position, cache, true).map((logits) => Float32Array.from(logits)))
+    }
     cache.release()
     return out
   }
@@ -71,6 +75,11 @@ describe("the forward pass", () => {
     const stepwise = run(tokens)
     for (let length = 1; length <= tokens.length; length++) expect(stepwise[length - 1]).toEqual(last(run(tokens.slice(0, length))))
     expect(pool.used).toBe(0)
+  })
+
+  it.each(["BF16", "F16", "F32"] as const)("has the same bits however many tokens are computed at once: %s", (type) => {
+    const { run } = load({ ...small, type }, randomTensors(small, 3), "bfloat16")
+    for (let atOnce = 2; atOnce <= batchSize; atOnce++) expect(run(tokens, atOnce)).toEqual(run(tokens))
   })
 
   it("reads KV head floor(h / group) for query head h, and no other", () => {

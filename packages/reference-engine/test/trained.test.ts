@@ -47,7 +47,7 @@ const load = (name: "tiny-chat" | "tiny-chat-first" | "tiny-chat-sailor" | "tiny
     const cache = new KvSequence(pool)
     const scored = tokens.slice(0, -1).map((token, position) => {
       cache.reserve(position)
-      const { of, top } = logprobsOf(llama.step(token, position, cache, true) ?? new Float32Array(), 1)
+      const { of, top } = logprobsOf(llama.step([token], position, cache, true)[0] ?? new Float32Array(), 1)
       return { logprob: of(tokens[position + 1] ?? 0), best: top[0]?.id }
     })
     cache.release()
