@@ -7,8 +7,11 @@ import { serveSample } from "./serveSample.ts"
 import { comparing, firstTrial, killers, sampleOf } from "./table.ts"
 import { trySample } from "./trySample.ts"
 
-/** Faults whose result at a first trial may differ from that at a later one. `mutants.test.ts` runs a first trial of all others. */
-const compared = cases.filter(({ name }) => killers[name]?.some((row) => comparing.has(row)))
+/**
+ * Faults whose result at a first trial may differ from that at a later one. `mutants.test.ts` runs a first trial of all others, and `knownPrompts.test.ts` of
+ * engines that know earlier prompts.
+ */
+const compared = cases.filter(({ name }) => !name.startsWith("only_known_") && killers[name]?.some((row) => comparing.has(row)))
 
 describe("a first trial of a commit that has a reference", () => {
   const failed = ({ change, files, mutant, name }: Omit<Case, "spoils">, rows: ReadonlyArray<string>) =>

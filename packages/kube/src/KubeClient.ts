@@ -107,8 +107,9 @@ const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
       continue
     }
     const { items: sent, metadata } = page
-    const next = metadata.continue === undefined || metadata.continue === "" ? undefined : yield* Effect.forkChild(request(metadata.continue))
-    // A turn of the event loop, in which the request leaves.
+    const next =
+      metadata.continue === undefined || metadata.continue === "" ? undefined : yield* Effect.forkChild(request(metadata.continue), { startImmediately: true })
+    // The request leaves in the next turn of the event loop.
     yield* Effect.yieldNow
     for (const item of sent ?? []) {
       const object = decode(item)

@@ -9,7 +9,7 @@ export interface KubeSettings {
   readonly requestTimeout: Duration.Input
   /** The same for a request that may create an object: an admission webhook may take 30 seconds. */
   readonly createTimeout: Duration.Input
-  /** Objects per page of a list. For each kind, one page is in memory at once, as text and decoded. */
+  /** Objects per page of a list. For each kind, two pages are in memory at once, as text and decoded. */
   readonly pageSize: number
   /** Maximum number of sockets for requests. Further requests wait for a socket within their timeout. */
   readonly connections: number

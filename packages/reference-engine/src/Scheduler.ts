@@ -96,12 +96,12 @@ export class Scheduler {
   private admissions = 0
   private ticking = false
   private closed = false
-  /** Number of prompt tokens that are computed at once. An injected fault may change the model before any token. */
+  /** Number of prompt tokens that are computed at once. Some injected faults depend on the order of single tokens. */
   private readonly mostAtOnce: number
 
   constructor(model: Llama, pool: KvPool, metrics: Metrics, limits: Limits, seams: Seams = sound) {
     this.seams = seams
-    this.mostAtOnce = seams.position === undefined && seams.model === undefined ? batchSize : 1
+    this.mostAtOnce = [seams.model, seams.position, seams.storedKeys].every((seam) => seam === undefined) ? batchSize : 1
     this.model = model
     this.pool = pool
     this.limits = limits

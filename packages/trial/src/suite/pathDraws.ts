@@ -47,8 +47,8 @@ const limitOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, 
     const { status, text } = yield* askOn(subject, path, question, limit, greedily)
     if (status !== 200 || generatedIn[path](text) !== 1) continue
     if (dialects[path].inputOf(text) !== prompt.length) return yield* new NotApplicable({ reason: "another prompt than on the chat route" })
-    const streamed = yield* askOn(subject, path, question, limit, { ...greedily, stream: true })
-    const firsts = [dialects[path].textOf(text), streamedText[path](streamed.text)].map((each) => each.trim())
+    const streamed = mayThink(subject) ? [] : [streamedText[path]((yield* askOn(subject, path, question, limit, { ...greedily, stream: true })).text)]
+    const firsts = [dialects[path].textOf(text), ...streamed].map((each) => each.trim())
     if (firsts.some((each) => !likeliest.includes(each))) return yield* new NotApplicable({ reason: "its first token is not that of the chat route" })
     return limit
   }

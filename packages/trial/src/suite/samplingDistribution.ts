@@ -50,6 +50,15 @@ const tokensOf = ({ tokens }: KnownDraws, { field, logits }: Design): ReadonlyAr
 /** Draws of tokens that are not known; a right engine draws none. They are the last result of each design. */
 const strangers = (drawn: ReadonlyArray<string>, known: ReadonlySet<string>) => drawn.filter((text) => !known.has(text)).length
 
+/** The tolerance for first tokens. They are scored in a whole prompt, and drawn after a cached one. */
+const firstTolerance = ({ reducesPrecision }: SuiteSubject): number => (reducesPrecision === true ? thresholds.laterDrawTolerance : thresholds.drawTolerance)
+
+/**
+ * The tolerance for tokens after the first one: their shares are computed from a prompt, and drawn from a decoding step,
+ * which other kernels compute.
+ */
+const laterTolerance = ({ offers }: SuiteSubject): number => (offers.exactArithmetic === true ? thresholds.drawTolerance : thresholds.laterDrawTolerance)
+
 /** Draws the tokens of a design, and counts its results. */
 const countDesign = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way, design: Design) {
   const tokens = tokensOf(way.known, design)
@@ -63,15 +72,9 @@ const countDesign = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way
   }
   const outside = strangers(drawn, new Set(tokens.map(({ text }) => text)))
   return [...design.cells.map((cell, at) => [hitsOf(cell), shares[at] ?? 0] as const), [outside, 0] as const].map(
-    ([hits, chance], cell): Count => ({ field: design.field, cell, way: way.name, hits, chance, draws: drawn.length })
+    ([hits, chance], cell): Count => ({ field: design.field, cell, way: way.name, hits, chance, draws: drawn.length, tolerance: firstTolerance(subject) })
   )
 })
-
-/**
- * The tolerance for tokens after the first one: their shares are computed from a prompt, and drawn from a decoding step,
- * which other kernels compute.
- */
-const laterTolerance = ({ offers }: SuiteSubject): number => (offers.exactArithmetic === true ? thresholds.drawTolerance : thresholds.laterDrawTolerance)
 
 /** Draws two tokens with a penalty, and counts how often the first one comes again. */
 const countPenalties = Effect.fnUntraced(function* (subject: SuiteSubject, way: Way, offered: ReadonlySet<string>) {

@@ -66,8 +66,8 @@ export interface Drawn {
   readonly fewer?: number
   /** Tokens that other paths add to the prompt. */
   readonly added?: number
-  /** Whether the first token of another path is not part of an answer. */
-  readonly hides?: boolean
+  /** The answers of other paths that lack their first token. */
+  readonly hides?: "streamed" | "both"
   /** How many nats less likely the likeliest token is listed when the prompt is read the first time. */
   readonly cached?: number
   /** Whether the prompt is different each time. */
@@ -113,7 +113,7 @@ export const drawingSubject = Effect.fnUntraced(function* ({
   cached = 0,
   changes = false,
   fewer = 0,
-  hides = false,
+  hides,
   model = "uncertain",
   seed = 1,
   shaped
@@ -154,7 +154,8 @@ export const drawingSubject = Effect.fnUntraced(function* ({
     }
     if (path === "/v1/responses" && max_output_tokens <= fewer) return null
     const shape = { temperature, top_p, top_k }
-    const first = hides ? "" : drawn(temperature === 0 ? shape : (shaped?.(shape, path, stream) ?? shape))
+    const isHidden = hides === "both" || (hides === "streamed" && stream)
+    const first = isHidden ? "" : drawn(temperature === 0 ? shape : (shaped?.(shape, path, stream) ?? shape))
     const output_tokens = path === "/v1/responses" ? max_output_tokens - fewer : 1
     const { events, whole } = answersOn[path](first, { input_tokens: promptLength + added, output_tokens, total_tokens: promptLength + added + output_tokens })
     return stream ? events.map((event) => dataFrame(event)).join("") : JSON.stringify(whole)

@@ -64,7 +64,7 @@ describe(`first tokens of paths without a bias (seed ${seed})`, () => {
     it.effect(`${row} does not apply where the first token cannot be judged`, () =>
       Effect.gen(function* () {
         const withoutTokenizer = (subject: SuiteSubject) => ({ ...subject, repository: { ...subject.repository, tokenizer: null } })
-        assert.strictEqual(yield* twice(row, { hides: true }), "its first token is not that of the chat route")
+        assert.strictEqual(yield* twice(row, { hides: "both" }), "its first token is not that of the chat route")
         assert.strictEqual(yield* twice(row, { added: 3 }), "another prompt than on the chat route")
         assert.strictEqual(yield* twice(row, { changes: true }), "the prompt changes")
         for (const model of ["certain", "even"] as const) assert.strictEqual(yield* twice(row, { model }), "draws of the first token tell too little")
@@ -80,6 +80,8 @@ describe(`first tokens of paths without a bias (seed ${seed})`, () => {
         const thinks = (subject: SuiteSubject) => ({ ...subject, repository: { ...subject.repository, thinking: { thinks: true, toggle: true } } })
         assert.match(yield* twice(row, { shaped }), /^failed: /u)
         assert.strictEqual(yield* twice(row, { shaped }, thinks), "passed")
+        assert.strictEqual(yield* twice(row, { hides: "streamed" }), "its first token is not that of the chat route")
+        assert.strictEqual(yield* twice(row, { hides: "streamed" }, thinks), "passed")
       })
     )
 

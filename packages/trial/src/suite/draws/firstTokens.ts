@@ -57,13 +57,16 @@ const scored = Effect.fnUntraced(function* (subject: SuiteSubject, tokenizer: Pi
 /** Log-probabilities from which on a token counts in a comparison: less likely ones are drawn too rarely. */
 const leastListed = Math.log(0.01)
 
-/** The largest distance of two lists, in nats of a likely word. */
+/** The likeliest token of each word. Lists may leave out the others. */
+const likeliestOf = (words: ReadonlyArray<FirstWord>): ReadonlyArray<ListedToken> =>
+  words.map(({ logprobs, text }) => ({ text, logprob: Math.max(...logprobs) }))
+
+/** The largest distance of tokens from a list, in nats of a likely word. */
 export const furthest = (some: ReadonlyArray<ListedToken>, others: ReadonlyArray<ListedToken>): number => {
   const after = new Map(wordsAmong(others).map(({ logprobs, text }) => [text, Math.max(...logprobs)]))
-  const distances = wordsAmong(some).flatMap(({ logprobs, text }) => {
-    const before = Math.max(...logprobs)
-    return before < leastListed ? [] : [Math.abs(before - (after.get(text) ?? Number.NEGATIVE_INFINITY))]
-  })
+  const distances = some.flatMap(({ logprob, text }) =>
+    isWord(text) && logprob >= leastListed ? [Math.abs(logprob - (after.get(text) ?? Number.NEGATIVE_INFINITY))] : []
+  )
   return Math.max(0, ...distances)
 }
 
@@ -84,8 +87,10 @@ export const knownStart = Effect.fnUntraced(function* (subject: SuiteSubject) {
   if (chosen === undefined) return null
   // Draws reuse the cached prompt, which engines may compute with other kernels.
   const best = yield* startOf(subject, chosen.question)
-  if (best === null || furthest(chosen.listed, best.listed) > thresholds.drawTolerance) return null
-  const temperature = temperatureSplit(yield* scored(subject, tokenizer, best), best.listed)
+  if (best === null) return null
+  const scores = yield* scored(subject, tokenizer, best)
+  if (furthest([...likeliestOf(wordsAmong(chosen.listed)), ...likeliestOf(scores)], best.listed) > thresholds.mostUncached) return null
+  const temperature = temperatureSplit(scores, best.listed)
   const isTelling = temperature !== null && temperature.information >= thresholds.leastInformation
   const splits: ReadonlyArray<Split> = [...(isTelling ? [temperature] : []), ...cutSplits(best.listed)]
   return { ...best, splits }
