@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { Answer, StreamedAnswer } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { cutTo } from "./pathPrompts.ts"
 import type { Reading } from "./readAnswer.ts"
 import { continuation, type Fields, goOn, type Prompt, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
 import { seedOf } from "./saltOf.ts"
@@ -76,6 +77,9 @@ export const streamEqualsWhole: TrialCheck = {
     const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
     const added = yield* vocabularyWords(subject, "stream_equals_whole", prompts.length)
     const repeats = yield* Effect.forEach(prompts, (words, index) => compareMessage(subject, `${words} ${added[index]}`, { max_tokens }, `prompt ${index + 1}`))
+    // The last chunk of a cut answer has text; after an end token it may have none.
+    const cut = { max_tokens: cutTo, ignore_eos: true }
+    repeats.push(yield* compareMessage(subject, `${prompts[0]} ${added[0]}`, cut, "a cut answer"))
     // Characters of several tokens, which a chat model of one language may never write by itself.
     const fields = { max_tokens: Math.min(16, max_tokens), return_token_ids: true }
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
@@ -84,6 +88,6 @@ export const streamEqualsWhole: TrialCheck = {
     }
     for (const prompt of yield* drawnPrompts(subject, "stream_equals_whole", 1)) yield* compareText(subject, prompt, fields, "a drawn text")
     const unsteady = repeats.filter((isRepeated) => !isRepeated).length
-    return `${prompts.length - unsteady} prompts${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
+    return `${repeats.length - unsteady} answers${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
   })
 }
