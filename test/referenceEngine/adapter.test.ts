@@ -76,7 +76,7 @@ describe("the adapter of the reference engine", () => {
     ["a cut weights file is named", (directory) => truncateSync(join(directory, "model.safetensors"), 400_000), 2 ** 28, "weights_incomplete"],
     ["missing weights are named", (directory) => rmSync(join(directory, "model.safetensors")), 2 ** 28, "weights_missing"],
     ["a broken tokenizer is named", (directory) => writeFileSync(join(directory, "tokenizer.json"), "{}"), 2 ** 28, "tokenizer_unreadable"],
-    ["a GPU that is too small for the context is named", () => {}, 3 * 2 ** 20 + 2 ** 18, "context_does_not_fit"]
+    ["a GPU that is too small for the context is named", () => {}, 4 * 2 ** 20, "context_does_not_fit"]
   ]
   for (const [promise, spoil, gpuMemory, code] of failures) {
     it.live(`reports ${promise} if the engine does not start`, () =>

@@ -90,8 +90,8 @@ export const buildIndexes = Effect.gen(function* () {
   const locks = yield* connection.executeUnprepared("SELECT WHERE pg_try_advisory_lock(hashtext('seatrial.indexes'))", [], undefined)
   if (locks.length === 0) return false
   yield* Effect.addFinalizer(() => Effect.ignore(run("SELECT pg_advisory_unlock(hashtext('seatrial.indexes'))")))
-  yield* run("SET statement_timeout = 0; SET lock_timeout = 0")
-  yield* Effect.addFinalizer(() => Effect.ignore(run("RESET statement_timeout; RESET lock_timeout")))
+  for (const setting of ["statement_timeout", "lock_timeout"]) yield* run(`SET ${setting} = 0`)
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.andThen(run("RESET statement_timeout"), run("RESET lock_timeout"))))
   return yield* Effect.repeat(Effect.retry(buildNext(run), afterDeadlock), { until: (isBuilt) => isBuilt })
 }).pipe(Effect.scoped, Effect.withSpan("Database.buildIndexes"))
 
