@@ -117,6 +117,12 @@ export const secondsOf =
   (subject: SuiteSubject): number =>
     base + (thinksAnyway(subject) ? thoughtSeconds(answers) : 0)
 
+/** Number of sequences at once with which the time limits of many draws suffice. */
+const drawnAtOnce = 8
+
+/** The factor for the time of many draws on an engine that runs fewer sequences at once. */
+export const drawnSlower = ({ slots }: Pick<SuiteSubject, "slots">): number => Math.max(1, drawnAtOnce / slots)
+
 /** Whether the answer was cut during its reasoning. */
 export const stillThinks = ({ content, finishReason, reasoning }: Pick<Reading, "content" | "finishReason" | "reasoning">): boolean =>
   finishReason === "length" && content.trim() === "" && reasoning.trim() !== ""

@@ -5,7 +5,7 @@ import { type KnownStart, knownStart, startOf } from "./draws/firstTokens.ts"
 import { isWord, type Split } from "./draws/firstWords.ts"
 import { claims, decodeMessage, decodeResponseText, messageStreamText, responseStreamText } from "./pathBodies.ts"
 import { dialects, type Path } from "./pathCalls.ts"
-import { mayThink, type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
+import { drawnSlower, mayThink, type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
 import { type Count, judgeCounts } from "./samplingDistribution.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -106,7 +106,7 @@ const drawsOn = (name: string, path: Path, knows: Knows): TrialCheck => {
     class: "capability",
     usesConfirmedFeatures: true,
     purpose: `On ${path} the first token has the shares that its log-probabilities, temperature, top_p and top_k give it`,
-    limitSeconds: ({ slots }) => 120 * Math.max(1, 8 / slots),
+    limitSeconds: (subject) => 120 * drawnSlower(subject),
     skipped: (subject) => claims(path)(subject) ?? undrawn(subject),
     run: Effect.fnUntraced(function* (subject) {
       const start = yield* knows(subject, ++runs > 1)

@@ -7,7 +7,7 @@ import { drawTokens } from "./draws/drawTokens.ts"
 import { type Counted, improbability } from "./draws/exactBinomial.ts"
 import { type KnownDraws, type KnownToken, knownDraws } from "./draws/knownTokens.ts"
 import { pairOf, penalty, repeatedChance, type Sequence, sequencesOf, subtracted } from "./draws/pairDesigns.ts"
-import { mayThink, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { drawnSlower, mayThink, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** One counted result of one setting on one way. */
@@ -33,9 +33,6 @@ interface Way {
 
 /** The bias of a token that gets the logit 0 in a design. All other tokens of the model are far less likely. */
 const raised = 60
-
-/** Number of sequences at once with which the time of the check suffices. */
-const usualSlots = 8
 
 /** Neutral values of the settings, for those that a design does not test. */
 const neutral = { temperature: 1, max_tokens: 1 }
@@ -168,7 +165,7 @@ export const samplingDistribution = (): TrialCheck => {
     name: "sampling_distribution",
     class: "required",
     purpose: "Drawn tokens have the shares that temperature, top_p, top_k, min_p, penalties and logit_bias give them",
-    limitSeconds: (subject) => secondsOf(120, 1)(subject) * Math.max(1, usualSlots / subject.slots),
+    limitSeconds: (subject) => secondsOf(120, 1)(subject) * drawnSlower(subject),
     run: Effect.fnUntraced(function* (subject) {
       const routes = yield* knownDraws(subject)
       // The same number on each path, so that a setting has the same shares on all ways.

@@ -4,7 +4,7 @@ import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { cutTo } from "./pathPrompts.ts"
 import type { Reading } from "./readAnswer.ts"
-import { continuation, type Fields, goOn, type Prompt, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { continuation, type Fields, goOn, mayThink, type Prompt, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
 import { seedOf } from "./saltOf.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { drawnPrompts, vocabularyWords } from "./texts/vocabularyWords.ts"
@@ -77,9 +77,9 @@ export const streamEqualsWhole: TrialCheck = {
     const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
     const added = yield* vocabularyWords(subject, "stream_equals_whole", prompts.length)
     const repeats = yield* Effect.forEach(prompts, (words, index) => compareMessage(subject, `${words} ${added[index]}`, { max_tokens }, `prompt ${index + 1}`))
-    // The last chunk of a cut answer has text; after an end token it may have none.
+    // The last chunk of a cut answer has text; after an end token it may have none. A parser of reasoning may keep so short a beginning back.
     const cut = { max_tokens: cutTo, ignore_eos: true }
-    repeats.push(yield* compareMessage(subject, `${prompts[0]} ${added[0]}`, cut, "a cut answer"))
+    if (!mayThink(subject)) repeats.push(yield* compareMessage(subject, `${prompts[0]} ${added[0]}`, cut, "a cut answer"))
     // Characters of several tokens, which a chat model of one language may never write by itself.
     const fields = { max_tokens: Math.min(16, max_tokens), return_token_ids: true }
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {

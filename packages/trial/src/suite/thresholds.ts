@@ -241,10 +241,10 @@ export const thresholds = {
    * the share is room on each side), and the least information of a draw about the logarithm of the temperature.
    */
   leastRemoved: 0.05,
-  /** The same draws: how many nats the listed words of a cached prompt may be off their scores, twice the step of 16-bit logits. */
-  mostUncached: 0.25,
   leastLastShare: 0.15,
   leastInformation: 0.1,
+  /** The same draws: how many nats the listed words of a cached prompt may be off their scores, twice the step of 16-bit logits. */
+  mostUncached: 0.25,
   /** Minimum number of different answers to requests with different seeds. */
   differentSeeds: 3,
   /** The largest preference for one of two tokens that is tried, and the precision of the search. */
