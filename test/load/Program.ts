@@ -12,6 +12,8 @@ export interface Program {
   readonly pid: number
   readonly host: string
   readonly port: number
+  /** Fails once the process has ended. */
+  readonly died: Effect.Effect<never, BenchError>
 }
 
 export interface ProgramOptions {
@@ -59,8 +61,8 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
     env: { PATH: process.env.PATH ?? "", NODE_OPTIONS: profiling, ...options.environment(port) },
     graceSeconds: 5
   })
-  const failed = (why: string) => new BenchError({ message: `${options.name} did not start (${why}): ${program.output().slice(-2_000)}` })
-  const ended = Effect.flatMap(program.exited, (code) => Effect.fail(failed(`it ended with ${code}`)))
+  const failed = (why: string) => new BenchError({ message: `${options.name}: ${why}. ${program.output().slice(-2_000)}` })
+  const died = Effect.flatMap(program.exited, (code) => Effect.fail(failed(`it ended with ${code}`)))
   const { startSeconds = 20 } = options
   const ready = Effect.tryPromise(async () => {
     const answer = await fetch(`http://${host}:${port}${options.readyPath}`)
@@ -71,8 +73,8 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
     Effect.timeoutOrElse({ duration: `${startSeconds} seconds`, orElse: () => Effect.fail(failed(`not ready after ${startSeconds} s`)) }),
     Effect.catchTag("UnknownError", (error) => Effect.fail(failed(String(error.cause))))
   )
-  yield* Effect.raceFirst(ready, ended)
-  return { name: options.name, pid: program.pid, host, port }
+  yield* Effect.raceFirst(ready, died)
+  return { name: options.name, pid: program.pid, host, port, died }
 })
 
 /** Memory of a process in MB: resident now, or the most that was. Null if the system does not report it. */

@@ -134,7 +134,8 @@ export const operatorScale: Benchmark = {
       const numbers = Array.from({ length: to - createdCount }, (_, index) => createdCount + index)
       yield* Effect.forEach(numbers, create, { concurrency: 8, discard: true })
       createdCount = to
-      yield* until(`${to} are activated`, ended, (phases) => phases.get("activated") === to, numbers.length > 1 ? 500 : 10)
+      const activated = until(`${to} are activated`, ended, (phases) => phases.get("activated") === to, numbers.length > 1 ? 500 : 10)
+      yield* Effect.raceFirst(activated, operator.died)
     })
 
     const setReady = (name: string, status: "True" | "False") => {
@@ -188,7 +189,7 @@ export const operatorScale: Benchmark = {
 
     yield* Scope.close(life, Exit.void)
     life = yield* Scope.make()
-    const started = yield* Scope.provide(measureStart(startOperator(), createdCount), life)
+    const started = yield* Scope.provide(measureStart(cluster, startOperator(), createdCount), life)
 
     const targets = [
       ["from the start of the process until all watches are synced, s", "5", text(started.syncedSeconds, 1)],

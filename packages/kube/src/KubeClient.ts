@@ -21,13 +21,10 @@ const fieldManager = "seatrial"
 /** Maximum size of one pod's log, for any line length. */
 const maxLogBytes = 4 * 1024 * 1024
 
-const ListBody = Schema.fromJsonString(
-  Schema.Struct({
-    metadata: Schema.Struct({ resourceVersion: Schema.optionalKey(Schema.String), continue: Schema.optionalKey(Schema.String) }),
-    items: Schema.NullOr(Schema.Array(Schema.Unknown))
-  })
-)
+const ListMetadata = Schema.Struct({ resourceVersion: Schema.optionalKey(Schema.String), continue: Schema.optionalKey(Schema.String) })
+const ListBody = Schema.fromJsonString(Schema.Struct({ metadata: ListMetadata, items: Schema.NullOr(Schema.Array(Schema.Unknown)) }))
 const decodeList = Schema.decodeUnknownEffect(ListBody)
+const decodeListHead = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ metadata: ListMetadata })))
 const decodeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
 
 const unreadable = (what: string) => new KubeError({ reason: "Invalid", message: `invalid response of the API server: expected ${what}` })
@@ -69,22 +66,40 @@ const encode = <A extends KubeObject>(resource: Resource<A>, object: A) =>
     return yield* new KubeError({ reason: "Invalid", message: `${resource.kind} ${object.metadata.name} does not match its schema` })
   })
 
-/** One page of a list; `expired` if its continue token is too old. */
+/** Hundreds of ordinary objects, and more than ten of the largest ones that a server stores (1.5 MB by default). */
+const maxPageBytes = 32 * 1024 * 1024
+
+/** The text of one page of a list; `expired` if its continue token is too old; `large` if fewer objects must be requested. */
 const readPage = (transport: KubeTransport, resource: Resource<KubeObject>, selection: Selection, limit: number | undefined, token: string | undefined) =>
   transport
     .send({
       method: "GET",
       path: pathOf(resource, selection.namespace),
-      query: { labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit, continue: token }
+      query: { labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit, continue: token },
+      ...(limit === undefined ? {} : { maxBytes: maxPageBytes })
     })
     .pipe(
-      Effect.flatMap((body) => Effect.mapError(decodeList(body), () => unreadable("a list"))),
-      Effect.catch((error) => (error.reason === "Gone" && token !== undefined ? Effect.succeed("expired" as const) : Effect.fail(error)))
+      Effect.map((body) => ({ body })),
+      Effect.catch((error) => {
+        if (error.reason === "Gone" && token !== undefined) return Effect.succeed("expired" as const)
+        if (error.reason === "TooLarge" && limit !== undefined && limit > 1) return Effect.succeed("large" as const)
+        return Effect.fail(error)
+      })
     )
 
+const itemsKey = '"items":['
+
+/** The continue token of a page, read without its items. Servers send the metadata first; undefined if this one does not, or if there is no next page. */
+const earlyToken = (body: string): string | undefined => {
+  // Within a string of JSON, the quotes of this key would be escaped.
+  const at = body.indexOf(itemsKey)
+  if (at === -1) return undefined
+  return Option.getOrUndefined(decodeListHead(`${body.slice(0, at + itemsKey.length)}]}`))?.metadata.continue
+}
+
 /**
- * All objects of a selection, page by page. The next page is requested before this one is decoded. After two expired
- * continue tokens, the list is requested in one page.
+ * All objects of a selection, page by page. The next page is requested before this one is parsed. Pages that are too large are requested with an eighth
+ * of the objects. After two expired continue tokens, the list is requested in one page.
  */
 const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
   transport: KubeTransport,
@@ -94,23 +109,38 @@ const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
 ): Effect.fn.Return<Listed<A>, KubeError> {
   const decode = decoderOf(resource)
   let restarts = 0
-  const request = (token: string | undefined) => readPage(transport, resource, selection, restarts < 2 ? pageSize : undefined, token)
+  let limit = pageSize
+  /** Of the requested page. */
+  let token: string | undefined
+  const request = Effect.suspend(() => readPage(transport, resource, selection, restarts < 2 ? limit : undefined, token))
+  const requestNext = (after: string | undefined) => {
+    if (after === undefined || after === "") return Effect.succeed(undefined)
+    token = after
+    return Effect.forkChild(request, { startImmediately: true })
+  }
   let items: Array<A> = []
   let undecoded: Array<Unreadable> = []
-  let page = yield* request(undefined)
+  let page = yield* request
   while (true) {
-    if (page === "expired") {
-      restarts += 1
-      items = []
-      undecoded = []
-      page = yield* request(undefined)
+    if (page === "large") {
+      limit = Math.ceil(limit / 8)
+      page = yield* request
       continue
     }
-    const { items: sent, metadata } = page
-    const next =
-      metadata.continue === undefined || metadata.continue === "" ? undefined : yield* Effect.forkChild(request(metadata.continue), { startImmediately: true })
+    if (page === "expired") {
+      restarts += 1
+      token = undefined
+      items = []
+      undecoded = []
+      page = yield* request
+      continue
+    }
+    const { body } = page
+    const early = yield* requestNext(earlyToken(body))
     // The request leaves in the next turn of the event loop.
     yield* Effect.yieldNow
+    const { items: sent, metadata } = yield* Effect.mapError(decodeList(body), () => unreadable("a list"))
+    const next = early ?? (yield* requestNext(metadata.continue))
     for (const item of sent ?? []) {
       const object = decode(item)
       if (Exit.isSuccess(object)) items.push(object.value)

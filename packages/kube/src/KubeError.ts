@@ -3,9 +3,10 @@ import { Data, Option, Schema } from "effect"
 /**
  * An error of the API server or of the connection to it. `Conflict`: 409, including AlreadyExists. `Gone`: 410.
  * `Retryable`: 429, 5xx and lost connections. `Denied`: 401 and 403. `Invalid`: 400, 415 and 422. `NotFound`: 404.
+ * `TooLarge`: the response is larger than the client accepts.
  */
 export class KubeError extends Data.TaggedError("KubeError")<{
-  readonly reason: "NotFound" | "Conflict" | "Gone" | "Retryable" | "Denied" | "Invalid"
+  readonly reason: "NotFound" | "Conflict" | "Gone" | "Retryable" | "Denied" | "Invalid" | "TooLarge"
   readonly message: string
   readonly status?: number
   /** Milliseconds, from `Retry-After`. */

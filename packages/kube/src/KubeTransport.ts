@@ -9,7 +9,7 @@ export interface KubeSettings {
   readonly requestTimeout: Duration.Input
   /** The same for a request that may create an object: an admission webhook may take 30 seconds. */
   readonly createTimeout: Duration.Input
-  /** Objects per page of a list. For each kind, two pages are in memory at once, as text and decoded. */
+  /** Maximum number of objects in a page of a list. For each kind, one page is in memory parsed, and the next one as text. */
   readonly pageSize: number
   /** Maximum number of sockets for requests. Further requests wait for a socket within their timeout. */
   readonly connections: number
@@ -27,7 +27,7 @@ export interface KubeSettings {
 export const defaultSettings: KubeSettings = {
   requestTimeout: "30 seconds",
   createTimeout: "40 seconds",
-  pageSize: 100,
+  pageSize: 250,
   connections: 32,
   watches: 64,
   watchIdle: "3 minutes",
@@ -51,6 +51,8 @@ export interface KubeRequest {
   readonly body?: unknown
   readonly contentType?: string
   readonly accept?: string
+  /** Fails with `TooLarge` if the response has more bytes (default: 256 MiB). */
+  readonly maxBytes?: number
 }
 
 export interface KubeTransport {
@@ -60,7 +62,7 @@ export interface KubeTransport {
   readonly open: (request: KubeRequest) => Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope>
 }
 
-/** Larger than any page of 100 objects. A larger response is aborted to bound memory. */
+/** A larger response is aborted to bound memory. */
 const maxBodyBytes = 256 * 1024 * 1024
 
 const lost = (cause: unknown): KubeError => {
@@ -71,7 +73,7 @@ const lost = (cause: unknown): KubeError => {
   })
 }
 
-const readText = (response: http.IncomingMessage): Effect.Effect<string, KubeError> =>
+const readText = (response: http.IncomingMessage, maxBytes = maxBodyBytes): Effect.Effect<string, KubeError> =>
   Effect.tryPromise({
     try: async () => {
       const chunks: Array<Buffer> = []
@@ -79,12 +81,12 @@ const readText = (response: http.IncomingMessage): Effect.Effect<string, KubeErr
       for await (const chunk of response) {
         if (!Buffer.isBuffer(chunk)) continue
         size += chunk.length
-        if (size > maxBodyBytes) throw new Error("the answer is too large")
+        if (size > maxBytes) throw new KubeError({ reason: "TooLarge", message: `the response of the API server has more than ${maxBytes} bytes` })
         chunks.push(chunk)
       }
       return Buffer.concat(chunks).toString("utf8")
     },
-    catch: lost
+    catch: (cause) => (cause instanceof KubeError ? cause : lost(cause))
   })
 
 /** A request that is ready to be sent. */
@@ -203,7 +205,7 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
     Effect.catch(call, (error) => (error.status === 401 ? Effect.andThen(connection.forget, call) : Effect.fail(error)))
 
   const send = (request: KubeRequest) => {
-    const answered = Effect.scoped(Effect.flatMap(connect(connection, request, forRequests), readText))
+    const answered = Effect.scoped(Effect.flatMap(connect(connection, request, forRequests), (response) => readText(response, request.maxBytes)))
     // A server-side apply is a patch.
     const mayCreate = request.method === "POST" || request.method === "PATCH"
     return withFreshCredentials(mayCreate ? timedCreate(answered) : timed(answered)).pipe(

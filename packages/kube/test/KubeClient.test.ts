@@ -8,7 +8,7 @@ const names = (pods: ReadonlyArray<Pod>) => pods.map((each) => each.metadata.nam
 const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Unknown))
 
 describe("KubeClient", () => {
-  it.live("a list is read in pages of 100 and returned complete", () =>
+  it.live("a list is read in pages of 250 and returned complete", () =>
     against([page([pod("a", "1"), pod("b", "2")], "9", "next"), page([pod("c", "3")], "9")], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -17,8 +17,8 @@ describe("KubeClient", () => {
         assert.deepStrictEqual(
           server.requests.map(({ path, query }) => [path, query.get("limit"), query.get("continue"), query.get("labelSelector")]),
           [
-            ["/api/v1/namespaces/default/pods", "100", null, "app=x"],
-            ["/api/v1/namespaces/default/pods", "100", "next", "app=x"]
+            ["/api/v1/namespaces/default/pods", "250", null, "app=x"],
+            ["/api/v1/namespaces/default/pods", "250", "next", "app=x"]
           ]
         )
         assert.strictEqual(server.requests[0]?.headers.authorization, "Bearer secret-token")
@@ -37,14 +37,60 @@ describe("KubeClient", () => {
           assert.deepStrictEqual(
             server.requests.map(({ query }) => [query.get("limit"), query.get("continue")]),
             [
-              ["100", null],
-              ["100", "t1"],
-              ["100", null],
-              ["100", "t2"],
+              ["250", null],
+              ["250", "t1"],
+              ["250", null],
+              ["250", "t2"],
               [null, null]
             ]
           )
         })
+    )
+  })
+
+  it.live("a page with more than 32 MiB is requested again with an eighth of the objects, until it is small enough", () => {
+    const large: Answer = ({ response }) => void response.end(Buffer.alloc(32 * 1024 * 1024 + 1, " "))
+    return against([page([pod("a", "1")], "9", "t1"), large, large, page([pod("b", "2")], "9", "t2"), page([pod("c", "3")], "9")], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        assert.deepStrictEqual(names(yield* client.list(Pod, {})), ["a", "b", "c"])
+        assert.deepStrictEqual(
+          server.requests.map(({ query }) => [query.get("limit"), query.get("continue")]),
+          [
+            ["250", null],
+            ["250", "t1"],
+            ["32", "t1"],
+            ["4", "t1"],
+            ["4", "t2"]
+          ]
+        )
+      })
+    )
+  })
+
+  it.live("an object of more than 32 MiB is an error, not an endless loop", () => {
+    const large: Answer = ({ response }) => void response.end(Buffer.alloc(32 * 1024 * 1024 + 1, " "))
+    return against([large, large, large, large], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const error = yield* Effect.flip(client.list(Pod, {}))
+        assert.strictEqual(error.reason, "TooLarge")
+        assert.deepStrictEqual(
+          server.requests.map(({ query }) => query.get("limit")),
+          ["250", "32", "4", "1"]
+        )
+      })
+    )
+  })
+
+  it.live("a list whose metadata follows its items is read completely", () => {
+    const trailing: Answer = ({ response }) =>
+      void response.end(JSON.stringify({ kind: "List", items: [pod("a", "1", { annotations: { note: '"items":[' } })], metadata: { continue: "t1" } }))
+    return against([trailing, page([pod("b", "2")], "9")], () =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        assert.deepStrictEqual(names(yield* client.list(Pod, {})), ["a", "b"])
+      })
     )
   })
 

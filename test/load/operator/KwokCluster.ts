@@ -77,11 +77,14 @@ const node = (number: number) => {
 // The default rate limits of these programs are for small clusters.
 const fast = ["--kube-api-qps=5000", "--kube-api-burst=10000"]
 
-/** A real control plane with nodes and pods of kwok, and `gpus` GPUs in total. `operator`: the environment of a pod with the operator's ServiceAccount. */
-export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
+/**
+ * A real control plane with nodes and pods of kwok, and `gpus` GPUs in total. `controllers`: those that run, as the flag of kube-controller-manager has
+ * them. `operator`: the environment of a pod with the operator's ServiceAccount.
+ */
+export const startKwokCluster = Effect.fnUntraced(function* (gpus: number, controllers = "*") {
   const directory = yield* scratchFolder("kwok")
   const plane = yield* startControlPlane(join(directory, "plane"), {
-    "kube-controller-manager": [...fast, "--concurrent-job-syncs=20", "--node-monitor-grace-period=10m"],
+    "kube-controller-manager": [...fast, `--controllers=${controllers}`, "--concurrent-job-syncs=20", "--node-monitor-grace-period=10m"],
     "kube-scheduler": fast
   })
   const { command, kubeconfig } = plane
@@ -120,7 +123,7 @@ export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   )
   yield* command("kubectl", ["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s"])
-  const token = yield* command("kubectl", ["create", "token", "seatrial-operator", `--namespace=${namespace}`, "--duration=2h"])
+  const token = yield* command("kubectl", ["create", "token", "seatrial-operator", `--namespace=${namespace}`, "--duration=6h"])
   const serviceAccount = join(directory, "serviceaccount")
   yield* Effect.promise(async () => {
     await mkdir(serviceAccount, { mode: 0o700 })

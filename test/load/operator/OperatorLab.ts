@@ -11,7 +11,7 @@ import { BenchError, profiling, startProgram } from "../Program.ts"
 import { startKwokCluster } from "./KwokCluster.ts"
 
 /** As in the chart. */
-export const operatorHeap = "--max-semi-space-size=8 --max-old-space-size=256"
+export const operatorHeap = "--max-semi-space-size=16 --max-old-space-size=512"
 const operatorFile = join(import.meta.dirname, "main.ts")
 
 /** Repeats until the value holds. */
@@ -28,15 +28,15 @@ export const until = <A, E>(what: string, look: Effect.Effect<A, E>, holds: (see
 
 /**
  * A real control plane with nodes of kwok, a sample hub, and one fake engine for all models, in which operators can be started. `engines`: how many a
- * model has at most, up to ten.
+ * model has at most, up to ten. `controllers`: see `startKwokCluster`.
  */
-export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: number, engines = 1) {
+export const openOperatorLab = Effect.fnUntraced(function* (lab: Lab, gpus: number, engines = 1, controllers?: string) {
   if (!existsSync(join(import.meta.dirname, "../../../tools/bin/.built-plane"))) {
     return yield* new BenchError({ message: "There is no control plane in tools/bin: build it first with tools/build.sh." })
   }
   const { orgId, orgSlug, sql, userId } = lab
   const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
-  const cluster = yield* startKwokCluster(gpus)
+  const cluster = yield* startKwokCluster(gpus, controllers)
   const startStandIn = (number: number) =>
     Effect.acquireRelease(
       Effect.promise(() => startEngine(`${cluster.engineAddresses}${number}`, 8_000, () => false)),

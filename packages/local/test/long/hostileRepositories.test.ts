@@ -69,7 +69,7 @@ const values = (files: number) => ({
 const unlike = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${[...at.toString(26)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 26))).join("")}":"model.safetensors"`).join()}}}`
 
-/** The memory limits of the chart for server and operator. V8 uses all memory that it may use. */
+/** The memory limits of the chart for the server, which are lower than the operator's. V8 uses all memory that it may use. */
 const asCharted = ["--max-semi-space-size=8", "--max-old-space-size=256"]
 
 const inspected = (

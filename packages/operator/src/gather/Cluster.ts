@@ -54,7 +54,7 @@ export const watchCluster = Effect.fnUntraced(function* (
   }
   const ledger = makeGpuLedger()
   const referenceJobs = makeReferenceLedger()
-  const cluster: Cluster = {
+  const watches: Omit<Cluster, "unmapped"> = {
     namespace,
     gonePods,
     ledger,
@@ -62,7 +62,6 @@ export const watchCluster = Effect.fnUntraced(function* (
     countsAllPods,
     otherPods: countsAllPods ? yield* countOtherPods(ledger, watchOtherPods(namespace)) : Stream.never,
     deployments: yield* watchDeployments(namespace, otherNamespaces),
-    unmapped: yield* watchUnmapped([namespace, ...otherNamespaces]),
     pods: yield* Reflector.make(
       WatchedPod,
       { namespace },
@@ -73,10 +72,11 @@ export const watchCluster = Effect.fnUntraced(function* (
     nodes: yield* Reflector.make(Node, {}, { onChange: ledger.setNode }),
     budgets: yield* Reflector.make(WatchedBudget, { namespace })
   }
-  const { budgets, deployments, hostClasses, jobs, nodes, pods } = cluster
+  const { budgets, deployments, hostClasses, jobs, nodes, pods } = watches
   yield* Effect.all(
     [deployments, pods, jobs, hostClasses, nodes, budgets].map(({ synced }) => synced),
     { concurrency: "unbounded", discard: true }
   )
-  return cluster
+  // For this list, the API server reads every ModelDeployment of the cluster. It would delay the lists above.
+  return { ...watches, unmapped: yield* watchUnmapped([namespace, ...otherNamespaces]) }
 })
