@@ -48,7 +48,7 @@ const operatorPart = Effect.fnUntraced(function* (lab: Lab) {
   const seconds = (performance.now() - begun) / 1_000
   const peak = (yield* memoryMegabytes(first.pid, "VmHWM")) ?? Number.NaN
   yield* Console.log(`${models} models with ${engines} engines each after ${seconds.toFixed(0)} s; ${peak.toFixed(0)} MB at most`)
-  const quiet = yield* quietWrites(lab, cluster, quietSeconds)
+  const quiet = yield* Effect.raceFirst(quietWrites(lab, cluster, quietSeconds), first.died)
   yield* Scope.close(life, Exit.void)
   const started = yield* measureStart(cluster, startOperator(), models + steps)
 
@@ -63,8 +63,8 @@ const operatorPart = Effect.fnUntraced(function* (lab: Lab) {
   ]
   return `${models.toLocaleString("en-US")} models with ${engines} engines each on the control plane of the benchmark \`operator\`, where one stand-in answers for all engines, without
 the controllers for disruption budgets and for the protection of claims. It took ${seconds.toFixed(0)} s until all of them served,
-${((engines * models) / seconds).toFixed(1)} engines a second. Before that, ${steps} models with one engine, whose number the autoscaler sets, got a step of load through a gateway one after the other, at
-evenly distributed moments of the two seconds between two readings of the load.
+${((engines * models) / seconds).toFixed(1)} engines a second. Before that, ${steps} models with one engine, whose number the autoscaler sets, got a step of load through a gateway one after the other, each a
+fifth of a second later in the two seconds between two readings of the load.
 
 ${table(["", "target", "measured"], rows)}`
 })

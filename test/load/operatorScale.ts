@@ -185,7 +185,7 @@ export const operatorScale: Benchmark = {
     }
     const peak = (yield* memoryMegabytes(operator.pid, "VmHWM")) ?? Number.NaN
 
-    const { rows, writes: written } = yield* quietWrites(lab, cluster, quietSeconds)
+    const { rows, writes: written } = yield* Effect.raceFirst(quietWrites(lab, cluster, quietSeconds), operator.died)
 
     yield* Scope.close(life, Exit.void)
     life = yield* Scope.make()

@@ -66,8 +66,8 @@ const encode = <A extends KubeObject>(resource: Resource<A>, object: A) =>
     return yield* new KubeError({ reason: "Invalid", message: `${resource.kind} ${object.metadata.name} does not match its schema` })
   })
 
-/** Hundreds of ordinary objects, and more than ten of the largest ones that a server stores (1.5 MB by default). */
-const maxPageBytes = 32 * 1024 * 1024
+/** Three times a page of ordinary objects, and several of the largest ones that a server stores (1.5 MB by default). Parsed, it may need 15 times as much. */
+const maxPageBytes = 8 * 1024 * 1024
 
 /** The text of one page of a list; `expired` if its continue token is too old; `large` if fewer objects must be requested. */
 const readPage = (transport: KubeTransport, resource: Resource<KubeObject>, selection: Selection, limit: number | undefined, token: string | undefined) =>
@@ -89,7 +89,10 @@ const readPage = (transport: KubeTransport, resource: Resource<KubeObject>, sele
 
 const itemsKey = '"items":['
 
-/** The continue token of a page, read without its items. Servers send the metadata first; undefined if this one does not, or if there is no next page. */
+/**
+ * The continue token of a page, read without its items. Undefined if there is no next page, or if the metadata follows the items, as in lists of custom
+ * resources.
+ */
 const earlyToken = (body: string): string | undefined => {
   // Within a string of JSON, the quotes of this key would be escaped.
   const at = body.indexOf(itemsKey)
@@ -98,8 +101,9 @@ const earlyToken = (body: string): string | undefined => {
 }
 
 /**
- * All objects of a selection, page by page. The next page is requested before this one is parsed. Pages that are too large are requested with an eighth
- * of the objects. After two expired continue tokens, the list is requested in one page.
+ * All objects of a selection, page by page. The next page is requested before this one is parsed. A page that is too large is requested with an eighth
+ * of the objects, and each page that is not lets the next one have twice as many. After two expired continue tokens, a list without such pages is
+ * requested in one page.
  */
 const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
   transport: KubeTransport,
@@ -110,9 +114,10 @@ const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
   const decode = decoderOf(resource)
   let restarts = 0
   let limit = pageSize
+  let hasLarge = false
   /** Of the requested page. */
   let token: string | undefined
-  const request = Effect.suspend(() => readPage(transport, resource, selection, restarts < 2 ? limit : undefined, token))
+  const request = Effect.suspend(() => readPage(transport, resource, selection, restarts < 2 || hasLarge ? limit : undefined, token))
   const requestNext = (after: string | undefined) => {
     if (after === undefined || after === "") return Effect.succeed(undefined)
     token = after
@@ -124,6 +129,7 @@ const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
   while (true) {
     if (page === "large") {
       limit = Math.ceil(limit / 8)
+      hasLarge = true
       page = yield* request
       continue
     }
@@ -136,6 +142,7 @@ const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
       continue
     }
     const { body } = page
+    limit = Math.min(pageSize, limit * 2)
     const early = yield* requestNext(earlyToken(body))
     // The request leaves in the next turn of the event loop.
     yield* Effect.yieldNow

@@ -9,7 +9,7 @@ export interface KubeSettings {
   readonly requestTimeout: Duration.Input
   /** The same for a request that may create an object: an admission webhook may take 30 seconds. */
   readonly createTimeout: Duration.Input
-  /** Maximum number of objects in a page of a list. For each kind, one page is in memory parsed, and the next one as text. */
+  /** Maximum number of objects in a page of a list. For each kind, one page is in memory as text and parsed, and the next one as text. */
   readonly pageSize: number
   /** Maximum number of sockets for requests. Further requests wait for a socket within their timeout. */
   readonly connections: number

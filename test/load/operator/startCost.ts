@@ -17,8 +17,8 @@ export const metricsOf = ({ host, port }: Program): Effect.Effect<Samples> =>
   ).pipe(Effect.map(samplesOf))
 
 /**
- * Changes one pod, as happens all the time in a cluster in use. An API server that has seen no change of a kind since its last compaction reads each page
- * of a list from etcd.
+ * Changes one pod, as happens all the time in a cluster in use. An API server that has seen no change of pods since its last compaction reads each page
+ * of their list from etcd.
  */
 const touchPod = Effect.fnUntraced(function* ({ command, namespace }: KwokCluster) {
   const [pod = ""] = /dep-[a-z0-9]+-engine-0/.exec(yield* command("kubectl", ["get", "--raw", `/api/v1/namespaces/${namespace}/pods?limit=1`])) ?? []

@@ -40,7 +40,7 @@ export const byNode = "node"
 const maxGonePods = 10_000
 
 /**
- * Starts the watches, and returns once each has its first list. Without `countsAllPods`, the GPUs of pods in other
+ * Starts the watches, and returns once those that a pass needs have their first list. Without `countsAllPods`, the GPUs of pods in other
  * namespaces are invisible, and only the scheduler reports that they are taken.
  */
 export const watchCluster = Effect.fnUntraced(function* (
@@ -77,6 +77,6 @@ export const watchCluster = Effect.fnUntraced(function* (
     [deployments, pods, jobs, hostClasses, nodes, budgets].map(({ synced }) => synced),
     { concurrency: "unbounded", discard: true }
   )
-  // For this list, the API server reads every ModelDeployment of the cluster. It would delay the lists above.
+  // For this list, the API server reads every ModelDeployment of the cluster. It would delay the lists that a pass needs.
   return { ...watches, unmapped: yield* watchUnmapped([namespace, ...otherNamespaces]) }
 })
