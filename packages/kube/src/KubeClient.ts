@@ -101,9 +101,9 @@ const earlyToken = (body: string): string | undefined => {
 }
 
 /**
- * All objects of a selection, page by page. The next page is requested before this one is parsed. A page that is too large is requested with an eighth
- * of the objects, and each page that is not lets the next one have twice as many. After two expired continue tokens, a list without such pages is
- * requested in one page.
+ * All objects of a selection, page by page. The next page is requested before this one is parsed. A page that is too large is requested again with
+ * an eighth of the objects. After each other page, the number doubles, up to `pageSize`. After two expired continue tokens, a list without large pages
+ * is requested in one page.
  */
 const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
   transport: KubeTransport,
