@@ -53,6 +53,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   tokens_swapped: ["batch_equals_alone"],
   preempted_token_wrong: ["kv_pressure"],
   preempted_wrongly: ["kv_pressure"],
+  preempted_penalties_lost: ["kv_pressure"],
 
   // Sampling of tokens, and their log probabilities.
   best_skipped_200: ["greedy_repeats"],

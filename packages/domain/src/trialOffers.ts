@@ -33,6 +33,8 @@ export interface TrialOffers {
   readonly fixedUnseeded?: true
   /** Whether a penalty may not yet count the last token that was drawn; absent: it counts all of them. */
   readonly latePenalties?: true
+  /** Whether a preempted request loses the tokens that a penalty counted; absent: it keeps them. */
+  readonly forgetsPenalties?: true
   /**
    * Whether the engine reserves memory for the whole answer of a request that ignores end tokens. Such requests are never
    * preempted. Absent: no.

@@ -16,7 +16,7 @@ describe("a flag that would fail every trial is refused before the trial, with t
   })
 })
 
-describe("a trial counts only draws that the engine's flags leave independent and exact", () => {
+describe("a trial counts only draws and penalties that the engine and its flags leave independent and exact", () => {
   const offers = (engine_flags: NonNullable<ServingSettings["engine_flags"]>, simulated = false) =>
     (engineFor("sglang") ?? assert.fail()).offers(
       { runtime: "sglang", host_class: "h100", max_context: 4_096, kv_cache_dtype: "auto", engine_flags },
@@ -27,6 +27,11 @@ describe("a trial counts only draws that the engine's flags leave independent an
     assert.isTrue(offers({}).latePenalties)
     assert.isUndefined(offers({ disable_overlap_schedule: true }).latePenalties)
     assert.isUndefined(offers({}, true).latePenalties)
+  })
+
+  it("SGLang loses the counts of penalties when it preempts a request", () => {
+    assert.isTrue(offers({}).forgetsPenalties)
+    assert.isUndefined(offers({}, true).forgetsPenalties)
   })
 
   it("SGLang's deterministic mode has one seed for all requests without a seed", () => {

@@ -97,6 +97,8 @@ export const sglang: EngineAdapter = {
     ...(!simulated && engine_flags?.enable_deterministic_inference === true ? { fixedUnseeded: true as const } : {}),
     // The overlap scheduler prepares a step before it processes the result of the last one (`cumulate_penalty_output_tokens`).
     ...(!simulated && engine_flags?.disable_overlap_schedule !== true ? { latePenalties: true as const } : {}),
+    // A request that runs again gets new counts of zero (`BatchedFrequencyPenalizer._prepare`).
+    ...(simulated ? {} : { forgetsPenalties: true as const }),
     // `_get_running_request_total_token_offset` of `srt/managers/schedule_policy.py`.
     ...(simulated ? { exactArithmetic: true } : { reservesFixedLengths: true as const }),
     // SGLang reserves one token of the longest context, and limits an answer to one token less than the rest

@@ -157,5 +157,20 @@ export const cacheMutants: Mutants = {
         for (let at = 2; at < tokens.length; at += 5) tokens.splice(at, 1, tokens[at - 1] ?? 0)
       }
     })
+  },
+  preempted_penalties_lost: {
+    spoils: "a preempted request continues as if no penalty counted its earlier tokens",
+    seams: () => {
+      const counted = new WeakMap<object, number>()
+      return {
+        preempted: (tokens) => {
+          counted.set(tokens, tokens.length)
+        },
+        chosenFrom: (logits, { promptLength, sampling, tokens }) => {
+          const earlier = tokens.slice(promptLength, counted.get(tokens) ?? promptLength)
+          for (const id of earlier) logits[id] = (logits[id] ?? 0) + sampling.frequencyPenalty
+        }
+      }
+    }
   }
 }

@@ -5,6 +5,7 @@ import { promptTokens } from "../promptTokens.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { drawnCodes } from "./codes.ts"
+import { type CountedTokens, countedTokens, leadIn } from "./countedTokens.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
 import { continuation, type Fields, goOn, promptsOf, type SuiteSubject } from "./SuiteSubject.ts"
 import { seedOf } from "./saltOf.ts"
@@ -68,6 +69,8 @@ const codedPrompts = Effect.fnUntraced(function* (subject: SuiteSubject, { count
 })
 
 interface PressedAnswer extends CodedPrompt {
+  /** Whether the request had the fields of `CountedTokens`, so that its answer does not repeat the code. */
+  readonly isCounted: boolean
   readonly answer: Reading
 }
 
@@ -96,7 +99,7 @@ const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer:
 })
 
 /**
- * Preempted requests end after those that ran with them, and before those that waited. `finished`: all answers in the
+ * Preempted requests end after those that ran with them, and before those that waited. `finished`: answers in the
  * order in which they ended. Their tokens must have the same log-probabilities as when the text is read as a prompt.
  * Succeeds with the number of compared answers.
  */
@@ -116,13 +119,28 @@ const preemptedAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, fi
   return judged
 })
 
-/** Sends all requests at once. Succeeds with the answers in the order in which they ended. */
-const press = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<CodedPrompt>, fields: Fields) {
+/**
+ * Preempted requests keep the tokens that a frequency penalty counted. Succeeds with the number of requests that had one.
+ */
+const countsStay = Effect.fnUntraced(function* (finished: ReadonlyArray<PressedAnswer>, { mostLead, pair }: CountedTokens) {
+  const leads = finished.flatMap(({ answer: { ids }, isCounted }) => (isCounted && ids !== null ? [leadIn(ids, pair)] : []))
+  const wrong = leads.filter((lead) => lead > mostLead).length
+  if (wrong > 0) return yield* unexpected(`${wrong} of ${leads.length} answers were written as if a frequency penalty forgot earlier tokens`)
+  return leads.length
+})
+
+/**
+ * Sends all requests at once, every second one to count tokens if the engine can. Succeeds with the answers in the order
+ * in which they ended.
+ */
+const press = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<CodedPrompt>, fields: Fields, counted: CountedTokens | null) {
   const finished: Array<PressedAnswer> = []
-  const send = (prompt: CodedPrompt) =>
-    Effect.map(readAnswer(subject.client, textPath, continuation(subject, prompt.makeIds(), fields)), (answer) => {
-      finished.push({ ...prompt, answer })
+  const send = (prompt: CodedPrompt, index: number) => {
+    const own = index % 2 === 1 ? counted?.fields : undefined
+    return Effect.map(readAnswer(subject.client, textPath, continuation(subject, prompt.makeIds(), own ?? fields)), (answer) => {
+      finished.push({ ...prompt, isCounted: own !== undefined, answer })
     })
+  }
   yield* Effect.forEach(prompts, send, { concurrency: "unbounded", discard: true })
   return finished
 })
@@ -156,17 +174,20 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
     const millis = each * count
     if (millis > most * 1_000 * thresholds.pressureShare) return yield* new NotApplicable({ reason: `it would take ${Math.round(millis / 1000)} s` })
     const first = yield* goOn(subject, alone?.makeIds() ?? [], { max_tokens: leastAnswer, ignore_eos: true })
-    const finished = yield* press(subject, prompts, fieldsFor(subject, answerLength))
+    const counted = yield* countedTokens(subject, prompts.at(-1)?.makeIds() ?? [], answerLength)
+    const finished = yield* press(subject, prompts, fieldsFor(subject, answerLength), counted)
+    const penalized = counted === null ? 0 : yield* countsStay(finished, counted)
+    const coded = finished.filter(({ isCounted }) => !isCounted)
     yield* codesStay(
-      finished.toSorted((a, b) => (a.code === alone?.code ? -1 : b.code === alone?.code ? 1 : 0)),
+      coded.toSorted((a, b) => (a.code === alone?.code ? -1 : b.code === alone?.code ? 1 : 0)),
       first
     )
-    const judged = yield* preemptedAreRight(subject, finished, running)
+    const judged = yield* preemptedAreRight(subject, coded, Math.ceil((running * coded.length) / count))
     const mayEnd = subject.offers.reservesFixedLengths === true
     const short = finished.filter(({ answer }) => answer.usage.completion_tokens !== answerLength && !(mayEnd && answer.finishReason === "stop")).length
     if (short > 0) return yield* unexpected(`${short} of ${count} answers are short`)
     const preempted = (metrics: string) => gauge(metrics, subject.metrics.preemptions)
     const [then, now] = [preempted(before), preempted((yield* subject.client.get("/metrics")).text)]
-    return `${count} requests for ${tokens} tokens, ${then === null || now === null ? "" : `${now - then} preempted, `}${judged} answers read again`
+    return `${count} requests for ${tokens} tokens, ${then === null || now === null ? "" : `${now - then} preempted, `}${penalized} with a frequency penalty, ${judged} answers read again`
   })
 })

@@ -225,6 +225,8 @@ export const thresholds = {
   pressureShare: 0.6,
   pressure: 1.3,
   pressureJudged: 4,
+  /** The largest distance of the lead of a counted token from the expected one, as a share of the answer. */
+  leadApart: 0.125,
   /**
    * How often all counts of drawn tokens together may alarm although the engine is right. Each count gets an equal part.
    */
