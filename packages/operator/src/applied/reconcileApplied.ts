@@ -1,9 +1,8 @@
 import { classOrder, type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
-import { fromKey, KubeClient } from "@seatrial/kube"
+import { fromKey } from "@seatrial/kube"
 import { AppliedResources, type Binding, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option, Result } from "effect"
-import { isStale } from "../apply/ignoreNotFound.ts"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { UnmappedDeployment } from "../gather/watchUnmapped.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -13,7 +12,7 @@ import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
 import { brokenRule } from "../resources/Rule.ts"
 import { modelDeploymentRules } from "../resources/rules.ts"
-import { readSpec, WatchedDeployment } from "../resources/WatchedDeployment.ts"
+import { readSpec, type WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
 import { fieldPath } from "./fieldNames.ts"
@@ -21,6 +20,7 @@ import { isDefinitionDeleted } from "./isDefinitionDeleted.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
 import { replicasToRecord, toScalingRequest } from "./replicasToRecord.ts"
+import { setFinalizer } from "./setFinalizer.ts"
 
 /** After a write conflict. */
 const soon = Option.some(Duration.seconds(1))
@@ -48,18 +48,6 @@ export interface AppliedContext {
 
 /** The version of an object that a run is bound to. */
 const versionOf = ({ name, namespace }: AppliedKey, { metadata: { generation = 1, uid = "" } }: WatchedDeployment) => ({ namespace, name, uid, generation })
-
-const setFinalizer = Effect.fnUntraced(function* ({ metadata }: Pick<WatchedDeployment, "metadata"> | UnmappedDeployment, wanted: boolean) {
-  const { finalizers = [], name, namespace, resourceVersion } = metadata
-  if (finalizers.includes(finalizer) === wanted) return true
-  const kube = yield* KubeClient
-  const next = wanted ? [...finalizers, finalizer] : finalizers.filter((one) => one !== finalizer)
-  const patch = { metadata: { finalizers: next, ...(resourceVersion === undefined ? {} : { resourceVersion }) } }
-  return yield* kube.mergePatch(WatchedDeployment, name, namespace, patch).pipe(
-    Effect.as(true),
-    Effect.catchIf(isStale, () => Effect.succeed(false))
-  )
-})
 
 /** Records the deletion of an object. False if it could not be recorded. */
 const recordDeletion = Effect.fnUntraced(function* (name: string, namespace: string) {

@@ -3,8 +3,9 @@ import { defineResource, KubeClient, keyOf, type WatchEvent } from "@seatrial/ku
 import { Effect, Option, Queue, Schedule, Schema, type Scope, Stream } from "effect"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
+import { OwnFinalizers } from "../resources/WatchedDeployment.ts"
 
-const { Array: List, Struct, optionalKey: optional, String: Text } = Schema
+const { Struct, optionalKey: optional, String: Text } = Schema
 
 /** The services that release an object. */
 const UnmappedDeployment = defineResource({
@@ -16,7 +17,7 @@ const UnmappedDeployment = defineResource({
       uid: optional(Text),
       resourceVersion: optional(Text),
       deletionTimestamp: optional(Text),
-      finalizers: optional(List(Text))
+      finalizers: optional(OwnFinalizers)
     }),
     status: optional(Struct({ deploymentId: optional(DeploymentId) }).pipe(Schema.catchDecoding(() => Effect.succeedNone)))
   })

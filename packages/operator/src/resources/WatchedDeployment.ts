@@ -1,18 +1,61 @@
-import { defineResource, objectSchema } from "@seatrial/kube"
-import { Effect, Result, Schema } from "effect"
+import { defineResource } from "@seatrial/kube"
+import { Effect, Result, Schema, SchemaGetter } from "effect"
 import { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./ModelDeployment.ts"
+import { finalizer } from "./objectNames.ts"
 import { specProblem } from "./specProblem.ts"
+
+const { Array: List, optionalKey: optional, String: Text, Struct } = Schema
+
+/** The largest specification in characters of JSON. One whose flags are all allowed has at most a tenth. */
+const mostSpec = 16_384
+
+/** A specification that is too large. Only its length is kept, because a namespace may have many of them. */
+export class OversizedSpec {
+  readonly characters: number
+
+  constructor(characters: number) {
+    this.characters = characters
+  }
+}
+
+const Spec = Schema.Unknown.pipe(
+  Schema.decodeTo(Schema.Unknown, {
+    decode: SchemaGetter.transform((spec: unknown) => {
+      const { length } = JSON.stringify(spec)
+      return length > mostSpec ? new OversizedSpec(length) : spec
+    }),
+    encode: SchemaGetter.passthrough()
+  })
+)
+
+/** Only the operator's own. Whoever may write objects may add any number of finalizers. */
+export const OwnFinalizers = List(Text).pipe(
+  Schema.decodeTo(List(Text), {
+    decode: SchemaGetter.transform((names: ReadonlyArray<string>) => names.filter((name) => name === finalizer)),
+    encode: SchemaGetter.passthrough()
+  })
+)
 
 /**
  * A `ModelDeployment` as the operator reads it: its metadata is enough to retire it. The specification is decoded when
  * it is used; see `readSpec`. A status that does not match its schema counts as absent, because the operator writes it
- * again.
+ * again. What a tenant may make large is not kept: labels, annotations, other finalizers, oversized specifications.
  */
 export const WatchedDeployment = defineResource({
   ...ModelDeployment,
-  schema: objectSchema({
-    spec: Schema.optionalKey(Schema.Unknown),
-    status: Schema.optionalKey(ModelDeploymentStatus.pipe(Schema.catchDecoding(() => Effect.succeedNone)))
+  schema: Struct({
+    metadata: Struct({
+      name: Text,
+      namespace: optional(Text),
+      uid: optional(Text),
+      resourceVersion: optional(Text),
+      generation: optional(Schema.Number),
+      creationTimestamp: optional(Text),
+      deletionTimestamp: optional(Text),
+      finalizers: optional(OwnFinalizers)
+    }),
+    spec: optional(Spec),
+    status: optional(ModelDeploymentStatus.pipe(Schema.catchDecoding(() => Effect.succeedNone)))
   })
 })
 export type WatchedDeployment = (typeof WatchedDeployment.schema)["Type"]
@@ -20,4 +63,7 @@ export type WatchedDeployment = (typeof WatchedDeployment.schema)["Type"]
 const decodeSpec = Schema.decodeUnknownResult(ModelDeploymentSpec)
 
 /** The specification, or which of its fields cannot be read and why. */
-export const readSpec = ({ spec }: WatchedDeployment): Result.Result<ModelDeploymentSpec, string> => Result.mapError(decodeSpec(spec), specProblem)
+export const readSpec = ({ spec }: WatchedDeployment): Result.Result<ModelDeploymentSpec, string> =>
+  spec instanceof OversizedSpec
+    ? Result.fail(`spec has ${spec.characters} characters as JSON; it must have at most ${mostSpec}`)
+    : Result.mapError(decodeSpec(spec), specProblem)

@@ -23,6 +23,18 @@ describe("an applied object", () => {
     })
   })
 
+  it.effect("keeps the finalizers of others", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply(spec, 1, { finalizers: ["example.com/a", "example.com/b"] })
+      yield* door.operate(door.served(door.first))
+      assert.deepStrictEqual(door.metadata().finalizers, ["example.com/a", "example.com/b", finalizer])
+      door.kube.remove("ModelDeployment", "tiny")
+      yield* door.operate(door.until(() => !String(door.metadata().finalizers).includes(finalizer)))
+      assert.deepStrictEqual(door.metadata().finalizers, ["example.com/a", "example.com/b"])
+    })
+  })
+
   it.effect("creates one run, whichever single write is the operator's last", () =>
     Effect.gen(function* () {
       for (let count = 1; ; count++) {

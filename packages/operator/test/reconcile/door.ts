@@ -25,8 +25,8 @@ export const makeDoor = () => {
     const current = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === name) : undefined
     return Predicate.isObject(current) ? current : {}
   }
-  const apply = (change: object = spec, generation = 1) =>
-    stage.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "seatrial", generation }, spec: change })
+  const apply = (change: object = spec, generation = 1, more: object = {}) =>
+    stage.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "seatrial", generation, ...more }, spec: change })
   const served = (run: string) => stage.until(() => status().deploymentId === run && status().message === "Serves.")
   const first = "dep_01k3v7m8q2w4x6y8z0a2b4c001"
   const second = "dep_01k3v7m8q2w4x6y8z0a2b4c002"

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
+import { compactDeployment } from "../../src/gather/compactDeployment.ts"
 import { readSpec, WatchedDeployment } from "../../src/resources/WatchedDeployment.ts"
 
 const decode = Schema.decodeUnknownSync(WatchedDeployment.schema)
@@ -13,6 +14,17 @@ describe("a ModelDeployment", () => {
     assert.deepStrictEqual([object.metadata.finalizers, object.status?.phase], [["seatrial.dev/retire"], "activated"])
     assert.match(Result.getOrThrow(Result.flip(readSpec(object))), /^spec\.serving\.yarn\.originalContext must be /)
     assert.match(Result.getOrThrow(Result.flip(readSpec(decode({ metadata })))), /^spec must be an object/)
+  })
+
+  it("whose specification is larger than any right one is refused, and only its length is kept", () => {
+    const large = decode({ metadata, spec: { ...spec, serving: { engineFlags: { seed: Array.from({ length: 16_384 }, () => []) } } } })
+    assert.isBelow(JSON.stringify(compactDeployment(large)).length, 200)
+    assert.match(Result.getOrThrow(Result.flip(readSpec(compactDeployment(large)))), /^spec has 49\d{3} characters as JSON; it must have at most 16384/)
+  })
+
+  it("keeps neither labels, annotations nor the finalizers of others, which may be any number", () => {
+    const object = decode({ metadata: { ...metadata, labels: { a: "b" }, annotations: { a: "b" }, finalizers: ["example.com/a", "seatrial.dev/retire"] }, spec })
+    assert.deepStrictEqual(object.metadata, metadata)
   })
 
   it("whose status cannot be read keeps its specification, and counts as one without a status", () => {
