@@ -28,7 +28,7 @@ const Spec = Schema.Unknown.pipe(
   })
 )
 
-/** Only the operator's own. Whoever may write objects may add any number of finalizers. */
+/** Only the operator's own. A tenant may add any number of finalizers. */
 export const OwnFinalizers = List(Text).pipe(
   Schema.decodeTo(List(Text), {
     decode: SchemaGetter.transform((names: ReadonlyArray<string>) => names.filter((name) => name === finalizer)),

@@ -23,7 +23,10 @@ describe("a ModelDeployment", () => {
   })
 
   it("keeps neither labels, annotations nor the finalizers of others, which may be any number", () => {
-    const object = decode({ metadata: { ...metadata, labels: { a: "b" }, annotations: { a: "b" }, finalizers: ["example.com/a", "seatrial.dev/retire"] }, spec })
+    const object = decode({
+      metadata: { ...metadata, labels: { a: "b" }, annotations: { a: "b" }, finalizers: ["example.com/a", "seatrial.dev/retire"] },
+      spec
+    })
     assert.deepStrictEqual(object.metadata, metadata)
   })
 

@@ -11,8 +11,8 @@ const wholePenalty = 75
 
 /**
  * The fields of a greedy request whose answer has only the tokens of a pair. The bias prefers the first one until it came
- * a third of the answer more often than the second one; from there on the frequency penalty makes them alternate. An
- * engine that forgets the penalties of earlier tokens begins anew, so that the lead grows to two thirds.
+ * a third of the answer more often than the second one. After that, the frequency penalty makes them alternate. If an
+ * engine loses the counts of earlier tokens, the first token leads by up to two thirds.
  */
 export const countedFields = (answerLength: number, [first, second]: Pair): Fields => {
   const frequency_penalty = Math.min(largestPenalty, wholePenalty / answerLength)
@@ -39,8 +39,8 @@ export interface CountedTokens {
 }
 
 /**
- * Finds a pair of tokens for which an answer alone has the planned lead, whatever the model prefers. Null if there is
- * none, or if the engine does not offer or not keep frequency penalties.
+ * Finds a pair of tokens with the planned lead in an answer without memory pressure: the model may prefer one of them.
+ * Null if there is none, or if the engine does not offer frequency penalties, or loses their counts.
  */
 export const countedTokens = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, answerLength: number) {
   const offered = subject.capabilities.supported_parameters_by_endpoint[textPath] ?? []
