@@ -6,7 +6,7 @@ import { specProblem } from "./specProblem.ts"
 
 const { Array: List, optionalKey: optional, String: Text, Struct } = Schema
 
-/** The largest specification in characters of JSON. One whose flags are all allowed has at most a tenth. */
+/** The largest specification in characters of JSON. One whose flags are all allowed has far fewer. */
 const mostSpec = 16_384
 
 /** A specification that is too large. Only its length is kept, because a namespace may have many of them. */
