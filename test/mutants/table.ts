@@ -251,6 +251,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   thought_lost: ["reasoning_separate"],
   thought_lost_streamed: ["reasoning_separate"],
   answer_after_thought_cut_streamed: ["reasoning_separate"],
+  object_after_thought_cut_streamed: ["json_schema"],
   thought_always_opened: ["thinking_toggle"],
   thought_without_end: ["reasoning_separate", "thinking_toggle"],
   responses_thought_in_answer: ["responses_path"],

@@ -8,6 +8,20 @@ const counted = (change: (count: number) => number) => () => ({
   sending: (): Sending => (text) => [text.replace(/"reasoning_tokens":(\d+)/, (_, count: string) => `"reasoning_tokens":${change(Number(count))}`)]
 })
 
+/** Streams lose the first piece of this kind after the reasoning. */
+const firstLost = (piece: RegExp) => () => ({
+  sending: (): Sending => {
+    const state = { thought: false, lost: false }
+    return (text, part) => {
+      if (part !== "frame") return [text]
+      state.thought ||= /"reasoning":"[^"]/.test(text)
+      if (!state.thought || state.lost || !piece.test(text)) return [text]
+      state.lost = true
+      return [text.replace(/"content":"(?:[^"\\]|\\.)*"/, '"content":""')]
+    }
+  }
+})
+
 /** Faults in reasoning. */
 export const thoughtMutants: Mutants = {
   thought_in_answer: { spoils: "reasoning stays in the answer with its marks", seams: () => ({ thought: () => null }) },
@@ -27,18 +41,11 @@ export const thoughtMutants: Mutants = {
   },
   answer_after_thought_cut_streamed: {
     spoils: "streams lose the first word of the answer after the reasoning",
-    seams: () => ({
-      sending: (): Sending => {
-        const state = { thought: false, lost: false }
-        return (text, part) => {
-          if (part !== "frame") return [text]
-          state.thought ||= /"reasoning":"[^"]/.test(text)
-          if (!state.thought || state.lost || !/"content":"(?:\\n|\s)*[^"\\\s]/.test(text)) return [text]
-          state.lost = true
-          return [text.replace(/"content":"(?:[^"\\]|\\.)*"/, '"content":""')]
-        }
-      }
-    })
+    seams: firstLost(/"content":"(?:\\n|\s)*[^"\\\s]/)
+  },
+  object_after_thought_cut_streamed: {
+    spoils: "as before, only if the answer is a JSON object",
+    seams: firstLost(/"content":"(?:\\n|\s)*\{/)
   },
   thought_always_opened: {
     spoils: "every answer is read as reasoning until the end mark",
