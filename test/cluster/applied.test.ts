@@ -19,7 +19,7 @@ const mapped = (name: string) => [
     kind: "Role",
     metadata: { name: "seatrial-operator", namespace: name },
     rules: [
-      { apiGroups: ["seatrial.dev"], resources: ["modeldeployments"], verbs: ["list", "watch", "create", "patch", "delete"] },
+      { apiGroups: ["seatrial.dev"], resources: ["modeldeployments"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
       { apiGroups: ["seatrial.dev"], resources: ["modeldeployments/status"], verbs: ["patch"] },
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] }
     ]
@@ -112,9 +112,6 @@ it.live(
       yield* command("kubectl", ["create", "namespace", "foreign"])
       const foreign = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=foreign"])
       yield* command("kubectl", ["apply", "--namespace=foreign", "-f", "-"], { input: JSON.stringify(modelDeployment("theirs", { source })) })
-      // `kubectl patch` reads first, which the operator does not need.
-      yield* foreign("create", "role", "reader", "--verb=get", "--resource=modeldeployments.seatrial.dev")
-      yield* foreign("create", "rolebinding", "reader", "--role=reader", `--serviceaccount=${namespace}:seatrial-operator`)
       const patch = (change: object, ...options: ReadonlyArray<string>) =>
         foreign("patch", "mdep", "theirs", "--type=merge", `--patch=${JSON.stringify(change)}`, `--as=${account}`, ...options).pipe(
           Effect.as("taken"),

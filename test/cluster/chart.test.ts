@@ -298,7 +298,7 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       for (const permission of wide)
         assert.match(
           permission,
-          /^cluster ((list|watch) (nodes|(hostclasses|modeldeployments)\.seatrial\.dev)|patch (hostclasses\.seatrial\.dev\/status|modeldeployments\.seatrial\.dev(\/status)?)|get customresourcedefinitions\.apiextensions\.k8s\.io modeldeployments\.seatrial\.dev)$/u
+          /^cluster ((list|watch) (nodes|(hostclasses|modeldeployments)\.seatrial\.dev)|get modeldeployments\.seatrial\.dev|patch (hostclasses\.seatrial\.dev\/status|modeldeployments\.seatrial\.dev(\/status)?)|get customresourcedefinitions\.apiextensions\.k8s\.io modeldeployments\.seatrial\.dev)$/u
         )
     })
   )

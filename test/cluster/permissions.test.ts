@@ -121,11 +121,13 @@ it.live(
 
       yield* elsewhere("wait", "--for=condition=Activated", "modeldeployment/team-chat", "--timeout=300s")
 
-      // An object that is deleted in a namespace that no longer has an organization, and a Role.
+      // Objects that are deleted in namespaces that no longer have an organization: one without a Role, and the operator's own.
       yield* command("kubectl", ["create", "namespace", "former"])
-      const left = { ...applied, metadata: { name: "left", namespace: "former", finalizers: ["seatrial.dev/retire"] } }
-      yield* command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify(left) })
-      yield* command("kubectl", ["delete", "modeldeployment/left", "--namespace=former", "--timeout=300s"])
+      for (const place of ["former", namespace]) {
+        const left = { ...applied, metadata: { name: "left", namespace: place, finalizers: ["seatrial.dev/retire"] } }
+        yield* command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify(left) })
+        yield* command("kubectl", ["delete", "modeldeployment/left", `--namespace=${place}`, "--timeout=300s"])
+      }
 
       // Someone lets the engine be evicted, which is taken back.
       const budget = ["poddisruptionbudget", served.id.replace("_", "-")]
