@@ -51,7 +51,7 @@ export const watchDeployments = Effect.fnUntraced(function* (
   )
   for (const namespace of otherNamespaces) yield* Effect.forkScoped(watch(namespace))
   return {
-    // Specification and status are parsed once for each caller.
+    // The status is parsed once for each caller.
     get: (name, namespace) =>
       Effect.map(
         (namespace === own ? ownReflector : otherReflectors.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,

@@ -77,12 +77,11 @@ describe("the copies of the watches", () => {
     })
   })
 
-  it("hold all of a deployment, and parse specification and status at each read", () => {
+  it("hold all of a deployment, and parse its status at each read", () => {
     const deployment: ModelDeployment = { metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } }, status: { phase: "screening", message: "Reads it." } }
     const compact = compactDeployment(deployment)
     assert.isTrue(Equal.equals({ ...compact }, deployment))
     assert.notStrictEqual(compact.status, compact.status)
-    assert.notStrictEqual(compact.spec, compact.spec)
     assert.strictEqual(compactDeployment({ metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } } }).status, undefined)
   })
 })
