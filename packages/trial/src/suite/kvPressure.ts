@@ -1,5 +1,5 @@
 import { monotonicMillis } from "@seatrial/domain"
-import { Effect } from "effect"
+import { Duration, Effect, Option } from "effect"
 import { gauge } from "../gauge.ts"
 import { promptTokens } from "../promptTokens.ts"
 import { textPath } from "../Subject.ts"
@@ -120,11 +120,17 @@ const preemptedAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, fi
 })
 
 /**
- * Preempted requests keep the tokens that a frequency penalty counted. Succeeds with the number of requests that had one.
+ * Preempted requests keep the tokens that a frequency penalty counted. What a model prefers depends on the prompt, so the
+ * largest leads are compared with the same requests alone. Succeeds with the number of requests with a penalty.
  */
-const countsStay = Effect.fnUntraced(function* (finished: ReadonlyArray<PressedAnswer>, { mostLead, pair }: CountedTokens) {
-  const leads = finished.flatMap(({ answer: { ids }, isCounted }) => (isCounted && ids !== null ? [leadIn(ids, pair)] : []))
-  const wrong = leads.filter((lead) => lead > mostLead).length
+const countsStay = Effect.fnUntraced(function* (subject: SuiteSubject, finished: ReadonlyArray<PressedAnswer>, { fields, mostLead, pair }: CountedTokens) {
+  const leads = finished.flatMap(({ answer: { ids }, isCounted, makeIds }) => (isCounted && ids !== null ? [{ lead: leadIn(ids, pair), makeIds }] : []))
+  const largest = leads.filter(({ lead }) => lead > mostLead).toSorted((one, other) => other.lead - one.lead)
+  let wrong = 0
+  for (const { lead, makeIds } of largest.slice(0, thresholds.pressureJudged)) {
+    const { ids } = yield* goOn(subject, makeIds(), fields)
+    if (ids !== null && lead > leadIn(ids, pair) + thresholds.leadApart) wrong++
+  }
   if (wrong > 0) return yield* unexpected(`${wrong} of ${leads.length} answers were written as if a frequency penalty forgot earlier tokens`)
   return leads.length
 })
@@ -144,6 +150,9 @@ const press = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: Reado
   yield* Effect.forEach(prompts, send, { concurrency: "unbounded", discard: true })
   return finished
 })
+
+/** The time to find a pair of tokens to count: half of what the prompts leave. Engines with few slots write long answers. */
+const countedTime = (most: number) => Duration.seconds((most * (1 - thresholds.pressureShare)) / 2)
 
 /** Answers of this length. If an engine reserves memory for fixed lengths, they may end earlier. */
 const fieldsFor = ({ offers }: SuiteSubject, max_tokens: number): Fields => ({
@@ -174,9 +183,11 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
     const millis = each * count
     if (millis > most * 1_000 * thresholds.pressureShare) return yield* new NotApplicable({ reason: `it would take ${Math.round(millis / 1000)} s` })
     const first = yield* goOn(subject, alone?.makeIds() ?? [], { max_tokens: leastAnswer, ignore_eos: true })
-    const counted = yield* countedTokens(subject, prompts.at(-1)?.makeIds() ?? [], answerLength)
+    const counted = yield* Effect.timeoutOption(countedTokens(subject, prompts.at(-1)?.makeIds() ?? [], answerLength), countedTime(most)).pipe(
+      Effect.map(Option.getOrNull)
+    )
     const finished = yield* press(subject, prompts, fieldsFor(subject, answerLength), counted)
-    const penalized = counted === null ? 0 : yield* countsStay(finished, counted)
+    const penalized = counted === null ? 0 : yield* countsStay(subject, finished, counted)
     const coded = finished.filter(({ isCounted }) => !isCounted)
     yield* codesStay(
       coded.toSorted((a, b) => (a.code === alone?.code ? -1 : b.code === alone?.code ? 1 : 0)),
