@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { ModelScaling } from "./scaling.ts"
 
 /** Why a model has fewer engines than it should have. */
-export const ScalingLimit = Schema.Literals(["no_gpus", "queued_runs", "organization_limit", "funds", "first_engine", "rollout"])
+export const ScalingLimit = Schema.Literals(["no_gpus", "queued_runs", "organization_limit", "funds", "first_engine", "rollout", "max_replicas"])
 export type ScalingLimit = typeof ScalingLimit.Type
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

@@ -3,7 +3,7 @@ import type { MergedModel } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { StatusWrite } from "./apply/patchStatus.ts"
 import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
-import { needsScaling } from "./decide/autoscale.ts"
+import { isAtMaximum, needsScaling } from "./decide/autoscale.ts"
 import type { BootVerdict } from "./gather/BootVerdicts.ts"
 import type { GpuLedger } from "./gather/capacity/GpuLedger.ts"
 import { makePool } from "./gather/capacity/Pool.ts"
@@ -47,7 +47,7 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     decisions: yield* makeDecisionRecorder(recording),
     phases: yield* makePhaseCounts,
     benchmarks: yield* makeBenchmarkGauges,
-    loads: makeModelLoads(needsScaling),
+    loads: makeModelLoads({ isAtMaximum, needsScaling }),
     scaling: yield* makeScalingGauges,
     // See `GatherMemory`.
     blockedSince: new RunMap<number>(),

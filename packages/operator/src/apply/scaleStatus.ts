@@ -1,7 +1,7 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../observation/isServed.ts"
-import { type Growth, growthLimits } from "../observation/ObservedEngine.ts"
+import { scalingLimits } from "../observation/ObservedEngine.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, roleLabel } from "../resources/objectNames.ts"
 import { earlierServing, servingStatus, showsModel, type Verdict } from "./modelVerdicts.ts"
@@ -10,8 +10,11 @@ import { earlierServing, servingStatus, showsModel, type Verdict } from "./model
 export interface EngineCounts {
   readonly own: number
   readonly earlier: number
-  /** Why the model lacks engines above its first; null if it lacks none, undefined if that is not known yet. */
-  readonly lacks: Growth["limit"] | undefined
+  /**
+   * Why the model lacks engines above its first, or engines for its load; null if it lacks none, undefined if that is not
+   * known yet.
+   */
+  readonly lacks: keyof typeof scalingLimits | null | undefined
 }
 
 export const noEngines: EngineCounts = { own: 0, earlier: 0, lacks: null }
@@ -52,6 +55,6 @@ export const scalingVerdict = ({ engines = noEngines, idle = false, run, unfunde
     return idle
       ? { holds: false, reason: "Idle", message: "The model gets no requests, so it needs no engine." }
       : { holds: false, reason: "Granted", message: "No engine waits for GPUs." }
-  const { message, reason } = growthLimits[lacks]
+  const { message, reason } = scalingLimits[lacks]
   return { holds: true, reason, message: `The model has ${replicas} of ${desiredReplicas} engines: ${message}` }
 }

@@ -3,7 +3,7 @@ import { isServed } from "../observation/isServed.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { ObservedLoad } from "../observation/ObservedLoad.ts"
 import { Action } from "./Decision.ts"
-import { type DesiredReplicas, desiredReplicas, type EngineCurve } from "./desiredReplicas.ts"
+import { type DesiredReplicas, desiredReplicas, type EngineCurve, upperLimit } from "./desiredReplicas.ts"
 
 /** Without a sample for this long, nothing is decided about the number of engines. */
 const staleMillis = 15_000
@@ -39,6 +39,17 @@ const scalingStep = (run: Observation["run"], load: ObservedLoad | null, now: nu
 export const needsScaling = (run: Observation["run"], load: ObservedLoad, now: number): boolean => {
   const step = scalingStep(run, load, now)
   return step !== null && step.replicas !== run.replicas
+}
+
+/**
+ * Whether the load of the last minutes needed more engines than the autoscaler may set. It stays so for a window, so that
+ * the condition does not change with each request.
+ */
+export const isAtMaximum = (run: Observation["run"], load: ObservedLoad | null, now: number): boolean => {
+  const { replicas = 1, scaling = null } = run
+  const curve = curveOf(run)
+  const step = scalingStep(run, load, now)
+  return scaling !== null && curve !== null && step !== null && replicas >= scaling.maxReplicas && step.peak > replicas * upperLimit(curve, scaling)
 }
 
 /** Changes the number of engines if the load requires that. */

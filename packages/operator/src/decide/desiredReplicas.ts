@@ -45,7 +45,7 @@ const stepDownMillis = 15_000
 export const windowMillis = ({ startMillis }: EngineCurve): number => Math.min(longestWindowMillis, Math.max(minWindowMillis, startMillis ?? 0))
 
 /** The requests per engine above which the number of engines is raised. */
-const upperLimit = ({ capacity }: EngineCurve, { target }: ScalingSettings): number => capacity * Math.min(1, tolerance * target)
+export const upperLimit = ({ capacity }: EngineCurve, { target }: ScalingSettings): number => capacity * Math.min(1, tolerance * target)
 
 /**
  * How many engines a model should have. More at once, as many as the load needs at the target. One fewer if those could

@@ -117,11 +117,14 @@ const forgottenAt = (observation: Observation): number | null => {
   return Math.max(run.endedAt ?? run.phaseSince, shownSince) + keepFinished
 }
 
-/** The decision about the engines of a model that serves, and about their number. */
-const scaled = (observation: Observation, now: number): Decision => {
-  const decision = fleet(observation, now)
-  return { ...decision, actions: [...decision.actions, ...autoscale(observation, now)] }
-}
+/**
+ * The decision about the engines of a served model, and about their number. The number also follows the load while the
+ * model has no engine: otherwise the next request would start as many as there were.
+ */
+const scaled = (observation: Observation, now: number, decision: Decision): Decision => ({
+  ...decision,
+  actions: [...decision.actions, ...autoscale(observation, now)]
+})
 
 const rule = (observation: Observation, now: number): NamedDecision => {
   const { run } = observation
@@ -132,16 +135,18 @@ const rule = (observation: Observation, now: number): NamedDecision => {
   if (run.revision?.status === "superseded") return by("superseded", leave(observation, now))
   if (run.revision?.status !== "active") return by("candidate", candidate(observation, now))
   if (run.modelDisabled) return by("modelDisabled", draining(observation, now, disabled))
-  if (run.replacedBy !== null) return by("replaced", draining(observation, now, replaced(run.replacedBy)))
+  if (run.replacedBy !== null) return by("replaced", scaled(observation, now, draining(observation, now, replaced(run.replacedBy))))
   const unpaid = releasedUnpaid(observation, now)
   if (unpaid !== null) {
-    const decision = draining(observation, now, "")
+    const decision = scaled(observation, now, draining(observation, now, ""))
     const publicMessage = `${unpaid.publicMessage} ${decision.message}`.trimEnd()
     return by("funds", { ...decision, message: `${unpaid.message} ${decision.message}`.trimEnd(), publicMessage })
   }
   const back = movesBack(observation)
   if (back !== null) return by("movesBack", back)
-  return isIdle(observation, now) ? by("idle", draining(observation, now, idle)) : by("serving", scaled(observation, now))
+  return isIdle(observation, now)
+    ? by("idle", scaled(observation, now, draining(observation, now, idle)))
+    : by("serving", scaled(observation, now, fleet(observation, now)))
 }
 
 /** Whether engines serve that the operator does not take away by itself, or only one by one. */

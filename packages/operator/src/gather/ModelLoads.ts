@@ -11,12 +11,23 @@ interface KnownLoad extends ObservedLoad {
   readonly replicas: number
   /** The run as its last pass read it; null before its first pass. */
   readonly run: Run | null
+  /** Whether it needed more engines than the autoscaler may set, as that pass showed. */
+  readonly isLimited: boolean
+}
+
+/** Judgments of the load of a run. */
+interface LoadRules {
+  /** Whether a pass would change the number of engines. */
+  readonly needsScaling: (run: Run, load: ObservedLoad, now: number) => boolean
+  /** Whether the load needs more engines than the autoscaler may set. */
+  readonly isAtMaximum: (run: Run, load: ObservedLoad, now: number) => boolean
 }
 
 /** The loads of models whose number of engines the autoscaler sets, by the run that owns the engines. */
 export interface ModelLoads extends RunStore {
   /**
-   * Adds what gateways report. Returns the runs whose number of engines must change, and those that had no pass yet.
+   * Adds what gateways report. Returns the runs whose number of engines must change or whose load reaches or leaves the
+   * autoscaler's maximum, and those that had no pass yet.
    */
   readonly add: (loads: ReadonlyArray<ReportedLoad>, now: number) => ReadonlyArray<DeploymentId>
   /**
@@ -25,19 +36,19 @@ export interface ModelLoads extends RunStore {
   readonly of: (run: Run, now: number) => ObservedLoad | null
 }
 
-/** `isChanged`: whether a pass with that load would change the number of engines. */
-export const makeModelLoads = (isChanged: (run: Run, load: ObservedLoad, now: number) => boolean): ModelLoads => {
+export const makeModelLoads = ({ isAtMaximum, needsScaling }: LoadRules): ModelLoads => {
   const known = new Map<DeploymentId, KnownLoad>()
 
   const next = (before: KnownLoad | undefined, { replicas, requests }: ReportedLoad, now: number): KnownLoad => {
     const last = before?.samples.at(-1)?.at ?? Number.NEGATIVE_INFINITY
-    const earlier = before ?? { changedAt: now, since: now, samples: [], replicas, run: null }
+    const earlier = before ?? { changedAt: now, since: now, samples: [], replicas, run: null, isLimited: false }
     const changedAt = earlier.replicas === replicas ? earlier.changedAt : now
     if (requests === null) return { ...earlier, replicas, changedAt }
     const hasGap = now - last > gapMillis
     return {
       replicas,
       run: earlier.run,
+      isLimited: earlier.isLimited,
       changedAt,
       since: hasGap ? now : earlier.since,
       samples: addSample(hasGap ? [] : earlier.samples, { at: now, requests })
@@ -45,7 +56,8 @@ export const makeModelLoads = (isChanged: (run: Run, load: ObservedLoad, now: nu
   }
 
   /** Whether a pass is necessary. The first one reads what the number depends on. */
-  const isDue = ({ replicas, run, ...load }: KnownLoad, now: number): boolean => run === null || isChanged({ ...run, replicas }, load, now)
+  const isDue = ({ isLimited, replicas, run, ...load }: KnownLoad, now: number): boolean =>
+    run === null || needsScaling({ ...run, replicas }, load, now) || isAtMaximum({ ...run, replicas }, load, now) !== isLimited
 
   return {
     add: (loads, now) => {
@@ -63,9 +75,10 @@ export const makeModelLoads = (isChanged: (run: Run, load: ObservedLoad, now: nu
       const replicas = run.replicas ?? 1
       // The pass may know of a change before the next report.
       const changedAt = load.replicas === replicas ? load.changedAt : now
-      known.set(run.id, { ...load, replicas, changedAt, run })
       const { samples, since } = load
-      return { changedAt, since, samples }
+      const observed = { changedAt, since, samples }
+      known.set(run.id, { ...observed, replicas, run, isLimited: isAtMaximum(run, observed, now) })
+      return observed
     },
     remembers: (id) => known.has(id),
     forget: (id) => Effect.sync(() => void known.delete(id))

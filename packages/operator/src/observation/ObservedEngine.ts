@@ -37,6 +37,12 @@ export const growthLimits = {
   }
 } as const satisfies Record<string, { readonly code: ScalingLimit; readonly reason: string; readonly message: string; readonly missing: string }>
 
+/** Why a model has fewer engines than it should have, or than its load needs. */
+export const scalingLimits = {
+  ...growthLimits,
+  maximum: { code: "max_replicas", reason: "MaxReplicas", message: "the load needs more than the autoscaler may set (max_replicas)." }
+} as const satisfies Record<string, { readonly code: ScalingLimit; readonly reason: string; readonly message: string }>
+
 /** Whether a model may get more engines above the first, and whether it must give some back. */
 export interface Growth {
   /** How many more may be created now. */

@@ -4,6 +4,7 @@ import { patchStatus } from "../apply/patchStatus.ts"
 import { progressOf } from "../apply/progressOf.ts"
 import { recordEngines } from "../apply/recordEngines.ts"
 import { recordProgress } from "../apply/recordProgress.ts"
+import { isAtMaximum } from "../decide/autoscale.ts"
 import { shownEngine } from "../decide/fleet.ts"
 import { stoppedMove } from "../decide/stoppedMove.ts"
 import { suspicionOf } from "../decide/suspect.ts"
@@ -42,11 +43,13 @@ const lastingRefusal = ({ refusal }: AppliedDecision, now: number) => (refusal =
 /**
  * The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves.
  */
-const shownPods = ({ pool }: RunMemory, { gathered, observation, run }: DecidedRun, shown: Observation) => {
+const shownPods = ({ pool }: RunMemory, { gathered, now, observation, run }: DecidedRun, shown: Observation) => {
   const owns = !isFinished(run.phase) || run.engineRun === run.id || isServed(observation)
   const own = enginesOf(observation).filter(({ alone }) => alone.pod !== null).length
   const serving = isServed(observation) || run.predecessor === null ? run.engineRun : run.predecessor.run
-  const engines = { own: owns ? own : 0, earlier: gathered.earlierEngines, lacks: pool.lacks(serving) }
+  const lacks = pool.lacks(serving)
+  const limit = lacks ?? (isAtMaximum(run, observation.load, now) ? ("maximum" as const) : lacks)
+  const engines = { own: owns ? own : 0, earlier: gathered.earlierEngines, lacks: limit }
   return owns ? { pod: shown.pod, pods: gathered.pods, engines } : { pod: null, pods: [], engines }
 }
 

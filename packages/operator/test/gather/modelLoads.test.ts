@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { needsScaling } from "../../src/decide/autoscale.ts"
+import { isAtMaximum, needsScaling } from "../../src/decide/autoscale.ts"
 import { makeModelLoads } from "../../src/gather/ModelLoads.ts"
 import { measured, revision, run } from "../observations.ts"
 
@@ -16,15 +16,28 @@ const report = (requests: number | null, replicas = 1) => [{ run: run.id, modelI
 
 describe("the loads of models", () => {
   it("request the first pass over a model, and then one whenever its number of engines must change", () => {
-    const loads = makeModelLoads(needsScaling)
+    const loads = makeModelLoads({ isAtMaximum, needsScaling })
     assert.deepStrictEqual(loads.add(report(2), 0), [run.id])
     assert.deepStrictEqual(loads.of(serving, 0), { changedAt: 0, since: 0, samples: [{ at: 0, requests: 2 }] })
     assert.deepStrictEqual(loads.add(report(4), 2_000), [])
     assert.deepStrictEqual(loads.add(report(5), 4_000), [run.id])
   })
 
+  it("request a pass when the load needs more engines than the autoscaler may set, and a window after it does not any more", () => {
+    const loads = makeModelLoads({ isAtMaximum, needsScaling })
+    const most = { ...serving, replicas: 4 }
+    loads.add(report(16, 4), 0)
+    loads.of(most, 0)
+    assert.isFalse(isAtMaximum(most, loads.of(most, 0), 0))
+    assert.deepStrictEqual(loads.add(report(17, 4), 2_000), [run.id])
+    assert.isTrue(isAtMaximum(most, loads.of(most, 2_000), 2_000))
+    assert.deepStrictEqual(loads.add(report(30, 4), 4_000), [])
+    const due = Array.from({ length: 100 }, (_, index) => 6_000 + index * 2_000).filter((at) => loads.add(report(13, 4), at).length > 0)
+    assert.strictEqual(due[0], 4_000 + 3 * minute + 2_000)
+  })
+
   it("know when the number changed, before and after it is reported", () => {
-    const loads = makeModelLoads(needsScaling)
+    const loads = makeModelLoads({ isAtMaximum, needsScaling })
     loads.add(report(2), 0)
     loads.of(serving, 0)
     assert.strictEqual(loads.of({ ...serving, replicas: 2 }, 1_000)?.changedAt, 1_000)
@@ -35,7 +48,7 @@ describe("the loads of models", () => {
   })
 
   it("begin again after a gap, so that no engine is stopped because nothing was reported", () => {
-    const loads = makeModelLoads(needsScaling)
+    const loads = makeModelLoads({ isAtMaximum, needsScaling })
     for (let at = 0; at <= 10 * minute; at += 10_000) loads.add(report(0, 2), at)
     loads.of({ ...serving, replicas: 2 }, 10 * minute)
     loads.add(report(null, 2), 10 * minute + 2_000)
@@ -49,7 +62,7 @@ describe("the loads of models", () => {
   })
 
   it("are forgotten if the autoscaler does not set the number any more", () => {
-    const loads = makeModelLoads(needsScaling)
+    const loads = makeModelLoads({ isAtMaximum, needsScaling })
     loads.add(report(2), 0)
     assert.isNull(loads.of({ ...serving, scaling: null }, 0))
     loads.add([], 2_000)

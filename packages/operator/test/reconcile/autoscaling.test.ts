@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Predicate } from "effect"
+import { Clock, Effect, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
@@ -14,6 +14,12 @@ const stageOf = () => {
 const limit = (stage: Stage) => stage.change((row) => ({ ...row, replicas: 1, scaling: { minReplicas: 1, maxReplicas: 3, target: 0.8 } }))
 const serves = (stage: Stage, message: string) => stage.until(() => stage.mirrored()?.message === message)
 const replicas = (stage: Stage) => stage.row().replicas
+/** Whether something limits the number of engines, and what. */
+const limitOf = (stage: Stage) => {
+  const conditions = stage.mirrored()?.conditions
+  const limited = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === "ScalingLimited") : undefined
+  return Predicate.isObject(limited) ? `${limited.status} ${limited.reason}` : ""
+}
 const steps = (stage: Stage) =>
   stage.kube.names("Event").flatMap((name) => {
     const event = Option.getOrUndefined(stage.kube.find("Event", name))
@@ -47,6 +53,66 @@ describe("a model with limits for the autoscaler", () => {
         assert.strictEqual(replicas(stage), 1)
         yield* wait(600)
         assert.strictEqual(replicas(stage), 1)
+      })
+    )
+  })
+
+  it.effect("says that its load needs more engines than the autoscaler may set, until a window after the load has fallen", () => {
+    const stage = stageOf()
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage, "Serves.")
+        limit(stage)
+        stage.setRequests(12)
+        yield* wait(6)
+        yield* serves(stage, "Serves. 3 of 3 engines serve.")
+        yield* stage.until(() => limitOf(stage) === "False Granted")
+        stage.setRequests(13)
+        yield* wait(6)
+        yield* stage.until(() => limitOf(stage) === "True MaxReplicas")
+        assert.deepStrictEqual(stage.row().engines, { granted: 3, ready: 3, limit: "max_replicas" })
+        stage.setRequests(11)
+        yield* wait(170)
+        assert.strictEqual(limitOf(stage), "True MaxReplicas")
+        yield* wait(20)
+        yield* stage.until(() => limitOf(stage) === "False Granted")
+        assert.deepStrictEqual(stage.row().engines, { granted: 3, ready: 3, limit: null })
+      })
+    )
+  })
+
+  it.effect("and a minimum of 0 releases all engines after hold_seconds without requests, returns with one, and grows again", () => {
+    const stage = stageOf()
+    const load = (requests: number) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        stage.setRequests(requests)
+        stage.change((row) => ({ ...row, inFlight: requests, lastUsedAt: now }))
+      })
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage, "Serves.")
+        stage.change(({ revision, ...row }) => ({
+          ...row,
+          replicas: 1,
+          scaling: { minReplicas: 0, maxReplicas: 3, target: 0.8 },
+          revision: revision === null ? null : { ...revision, settings: { ...revision.settings, hold_seconds: 60 } }
+        }))
+        yield* load(20)
+        yield* wait(6)
+        yield* serves(stage, "Serves. 3 of 3 engines serve.")
+        yield* load(0)
+        yield* wait(120)
+        assert.deepStrictEqual(stage.kube.names("Pod"), [])
+        assert.match(String(stage.mirrored()?.message), /^Idle/)
+        // The number falls without engines too, so that one request does not start three.
+        yield* wait(600)
+        assert.deepStrictEqual([replicas(stage), stage.kube.names("Pod")], [1, []])
+        yield* load(1)
+        yield* serves(stage, "Serves.")
+        assert.lengthOf(stage.kube.names("Pod"), 1)
+        yield* load(20)
+        yield* wait(6)
+        yield* serves(stage, "Serves. 3 of 3 engines serve.")
       })
     )
   })
