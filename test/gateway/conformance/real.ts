@@ -1,4 +1,5 @@
 import { assert } from "@effect/vitest"
+import type { RequestRecord } from "@seatrial/domain"
 import { Effect } from "effect"
 import { asks, at, languages, type Promises, Stage } from "./Stage.ts"
 
@@ -18,6 +19,12 @@ const weather = {
 }
 const asking = [{ role: "user", content: "What is the weather in Paris?" }]
 
+/** The tokens of the prompt, which are recorded in three classes, and of the answer. */
+const tokensOf = ({ cache_read_tokens, cache_write_tokens, input_tokens, output_tokens }: RequestRecord) => [
+  (input_tokens ?? 0) + (cache_read_tokens ?? 0) + (cache_write_tokens ?? 0),
+  output_tokens
+]
+
 export const promisesOfRealEngine = (it: Promises): void => {
   for (const language of languages) {
     it.effect(`1, 2, 4 ${language}: a real engine gives the same answer whole and streamed, and the record has the tokens that the caller received`, () =>
@@ -33,8 +40,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
           [complete.requestId, at(complete.value, "usage")],
           [requestId, at(items.at(-1), "usage")]
         ] as const) {
-          const { cache_read_tokens, input_tokens, output_tokens } = yield* record(id)
-          assert.deepStrictEqual([(input_tokens ?? 0) + (cache_read_tokens ?? 0), output_tokens], [at(usage, "prompt_tokens"), at(usage, "completion_tokens")])
+          assert.deepStrictEqual(tokensOf(yield* record(id)), [at(usage, "prompt_tokens"), at(usage, "completion_tokens")])
         }
       })
     )
@@ -86,8 +92,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
         assert.deepStrictEqual([at(items[0], "type"), at(items.at(-1), "type")], ["response.created", "response.completed"])
         assert.strictEqual(items.flatMap((item) => (at(item, "type") === "response.output_text.delta" ? [at(item, "delta")] : [])).join(""), text)
         const usage = at(items.at(-1), "response", "usage")
-        const { cache_read_tokens, input_tokens, output_tokens } = yield* record(requestId)
-        assert.deepStrictEqual([(input_tokens ?? 0) + (cache_read_tokens ?? 0), output_tokens], [at(usage, "input_tokens"), at(usage, "output_tokens")])
+        assert.deepStrictEqual(tokensOf(yield* record(requestId)), [at(usage, "input_tokens"), at(usage, "output_tokens")])
         const helped = yield* asks(language, { call: "responses", args, how: "helper" })
         assert.deepStrictEqual([helped.error, at(helped.value, "status")], [null, "completed"])
       })
