@@ -124,7 +124,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   }
 
   yield* Effect.logInfo(`the operator manages namespace ${settings.namespace}`)
-  const loads = followLoads({ modelLoads: runs.modelLoads, loads: memory.loads, enqueueRun })
+  const loads = followLoads({ modelLoads: runs.modelLoads, loads: memory.loads, gauges: memory.scaling, enqueueRun })
   return yield* Effect.all([Stream.runForEach(runs.changes, (run) => enqueueChanged(triggers, run)), followCluster(triggers), enqueueLive(triggers), loads], {
     concurrency: "unbounded",
     discard: true

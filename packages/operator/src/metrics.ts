@@ -96,7 +96,7 @@ export const operatorMetrics = {
   modelDemand: gauge("seatrial_model_demand_requests", {
     labels: ["organization", "model"],
     unit: "requests",
-    meaning: "Requests that run or wait, at the last pass over the model. Only for models whose number of engines the autoscaler sets"
+    meaning: "Requests that run or wait, as gateways reported last. Only for models whose number of engines the autoscaler sets"
   }),
   engineCapacity: gauge("seatrial_engine_capacity_requests", {
     labels: ["organization", "model"],

@@ -1,5 +1,5 @@
 import type { DeploymentId } from "@seatrial/domain"
-import type { Run } from "@seatrial/store"
+import type { ReportedLoad, Run } from "@seatrial/store"
 import { Effect, type Scope } from "effect"
 import { curveOf } from "./decide/autoscale.ts"
 import { isGood } from "./decide/fleet.ts"
@@ -11,6 +11,8 @@ import type { RunStore } from "./RunStore.ts"
 /** The metrics of models whose number of engines the autoscaler sets. */
 export interface ScalingGauges extends RunStore {
   readonly note: (observation: Observation) => Effect.Effect<void>
+  /** Updates the demand of models that a pass has noted: most loads require no pass. */
+  readonly noteLoads: (loads: ReadonlyArray<ReportedLoad>) => Effect.Effect<void>
 }
 
 const states = ["desired", "granted", "ready"] as const
@@ -48,6 +50,13 @@ export const makeScalingGauges: Effect.Effect<ScalingGauges, never, Scope.Scope>
       yield* operatorMetrics.modelEngines.update({ ...labels, state: "desired" }, run.replicas ?? 1)
       yield* operatorMetrics.modelEngines.update({ ...labels, state: "granted" }, engines.filter(({ alone }) => alone.pod !== null).length)
       yield* operatorMetrics.modelEngines.update({ ...labels, state: "ready" }, engines.filter(isGood).length)
+    }),
+    noteLoads: Effect.fnUntraced(function* (loads) {
+      for (const { requests, run } of loads) {
+        const known = shown.get(run)
+        if (known === undefined || requests === null) continue
+        yield* operatorMetrics.modelDemand.update({ organization: known.orgSlug, model: known.model }, requests)
+      }
     }),
     remembers: (id) => shown.has(id),
     forget

@@ -14,7 +14,14 @@ it.effect("the loads of models are read again while Postgres is away, with one l
     const report = { run: run.id, modelId: run.modelId, replicas: 1, requests: 2 }
     const modelLoads = Effect.suspend(() => (++reads > 20 ? Effect.succeed([report]) : Effect.die(new Error("no answer"))))
     const enqueueRun = (id: string) => Effect.sync(() => void passes.push(id))
-    yield* Effect.forkScoped(followLoads({ modelLoads, enqueueRun, loads: makeModelLoads({ isAtMaximum: () => false, needsScaling: () => true }) }))
+    yield* Effect.forkScoped(
+      followLoads({
+        modelLoads,
+        enqueueRun,
+        gauges: { noteLoads: () => Effect.void },
+        loads: makeModelLoads({ isAtMaximum: () => false, needsScaling: () => true })
+      })
+    )
     yield* TestClock.adjust("40 seconds")
     assert.deepStrictEqual([log.length, passes], [1, [run.id]])
   }).pipe(Effect.scoped, Effect.provide(layerLog))

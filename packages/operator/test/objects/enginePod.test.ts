@@ -38,6 +38,21 @@ describe("an engine's pod", () => {
     assert.notProperty(specOf().spec, "runtimeClassName")
   })
 
+  it("prefers zones and nodes without an engine of its revision, except for the first one", () => {
+    const affinityOf = (ordinal: number) => {
+      const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+      const pod = enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights", ordinal })
+      return JSON.parse(JSON.stringify(pod)).spec.affinity
+    }
+    const labelSelector = { matchLabels: { "seatrial.dev/deployment": run.id, "seatrial.dev/role": "engine" } }
+    const apart = ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) => ({
+      weight: 100,
+      podAffinityTerm: { topologyKey, labelSelector }
+    }))
+    assert.deepStrictEqual(affinityOf(1), { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: apart } })
+    assert.isUndefined(affinityOf(0))
+  })
+
   it("has every field that its host class sets for pods, and the labels, annotations and variables that Seatrial needs", () => {
     const ofClass = Option.getOrThrow(toPodClass({ metadata: { name: "local" }, spec: everyPodField }))
     const { metadata, spec } = specOf(ofClass)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Option, Predicate } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
@@ -37,6 +38,10 @@ describe("a model with limits for the autoscaler", () => {
         limit(stage)
         yield* wait(20)
         assert.strictEqual(replicas(stage), 1)
+        // A load that requires no pass is in the metric too.
+        stage.setRequests(3)
+        yield* wait(6)
+        assert.match(yield* PrometheusMetrics.format(), /^seatrial_model_demand_requests\{[^}]*\} 3$/mu)
         stage.setRequests(20)
         yield* wait(6)
         assert.strictEqual(replicas(stage), 3)
