@@ -42,8 +42,9 @@ const desiredOf = ({ run }: Observation): number => run.replicas ?? 1
 
 /**
  * The engines that give their GPUs back: those above the wanted number, and the highest ones if queued runs need their
- * GPUs. As many engines as serve now, up to the wanted number, go on until others serve; for a queued run, one does.
- * The last engine goes on even if its node does not respond.
+ * GPUs. As many engines as serve now, up to the wanted number, go on until others serve, but for those that the model gives
+ * to queued runs. The model keeps the first one; without a pod, it has no GPUs to count. The last engine goes on even if its
+ * node does not respond.
  */
 const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>): ReadonlySet<number> => {
   const { yields } = observation.growth
@@ -53,7 +54,9 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   const leaving = [...surplus, ...yielding]
   const good = members.filter(servesOn)
   const goodLeavers = leaving.filter(servesOn).toSorted((one, other) => one.ordinal - other.ordinal)
-  const needed = Math.min(yields > 0 ? 1 : desiredOf(observation), good.length)
+  const hasFirst = members.some(({ alone, ordinal }) => ordinal === 0 && alone.pod !== null)
+  const least = Math.max(1, good.length - (hasFirst ? yields : yields - 1))
+  const needed = Math.min(desiredOf(observation), good.length, least)
   const reprieved = goodLeavers.slice(0, Math.max(0, needed - (good.length - goodLeavers.length)))
   const hasOther = reprieved.length > 0 || members.some((member) => stays(member) && !leaving.includes(member))
   if (!hasOther) reprieved.push(...leaving.filter(stays).slice(0, 1))

@@ -86,6 +86,16 @@ describe("the engines of a serving model", () => {
     ["give way to a queued run, the highest first", fleetOf(3, [engine(1), engine(2)], [0, 1, 2], { growth: room(0, 1) }), ["Publish 0,1"]],
     ["never give way with the first one", fleetOf(2, [engine(1)], [0, 1], { growth: room(0, 5) }), ["Publish 0"]],
     [
+      "stay above the wanted number if the model would have fewer than it keeps, although a run is queued",
+      fleetOf(2, [engine(1, absent), engine(2), engine(3)], [0, 2, 3], { growth: room(0, 1) }),
+      ["Publish 0,2"]
+    ],
+    [
+      "stay while the first one has no pod, although a run is queued",
+      fleetOf(4, [engine(1), engine(2), engine(3)], [1, 2, 3], { pod: null, growth: room(0, 1) }),
+      ["EnsurePod 0"]
+    ],
+    [
       "give way although another one starts",
       fleetOf(3, [engine(1, { pod: podOf(1, { ready: false }) }), engine(2)], [0, 2], { growth: room(0, 1) }),
       ["Publish 0"]
