@@ -20,6 +20,8 @@ export interface FaultStage {
   readonly folder: string
   readonly model: string
   readonly modelId: string
+  /** The run that made it. */
+  readonly run: string
   /** How many objects an operator writes over one undisturbed run. */
   readonly writesOfRun: number
   readonly operator: () => ChildProgram
@@ -60,6 +62,7 @@ export const openFaultStage = Effect.gen(function* () {
     folder,
     model: served.model,
     modelId: served.model_id,
+    run: served.id,
     writesOfRun: (yield* writes) - before,
     operator: () => operator,
     replaceOperator: Effect.provideService(replace(3), Scope.Scope, scope),
