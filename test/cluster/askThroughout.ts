@@ -6,10 +6,10 @@ const answered = (answer: Parameters<typeof wholeOf>[0], stream: boolean) =>
   Effect.try({ try: () => (stream ? streamOf(answer) : wholeOf(answer)), catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) })
 
 /**
- * Two clients, one of them for streams, that ask until they are stopped: then how often they were answered, and what went wrong outside of Postgres' outages, in which
+ * Two clients, by default one of them for streams, that ask until they are stopped: then how often they were answered, and what went wrong outside of Postgres' outages, in which
  * the gateway may refuse.
  */
-export const askThroughout = Effect.fnUntraced(function* ({ caller, model, outages }: FaultStage) {
+export const askThroughout = Effect.fnUntraced(function* ({ caller, model, outages }: FaultStage, streams: readonly [boolean, boolean] = [false, true]) {
   const counts = { answered: 0, refused: 0 }
   const failures: Array<string> = []
   let over = false
@@ -26,7 +26,7 @@ export const askThroughout = Effect.fnUntraced(function* ({ caller, model, outag
         yield* Effect.sleep("50 millis")
       }
     })
-  const clients = yield* Effect.forkScoped(Effect.all([client(false), client(true)], { concurrency: "unbounded" }))
+  const clients = yield* Effect.forkScoped(Effect.all(streams.map(client), { concurrency: "unbounded" }))
   return Effect.suspend(() => {
     over = true
     return Effect.as(Fiber.join(clients), { ...counts, failures })

@@ -15,8 +15,12 @@ const deaths = Number(process.env.SEATRIAL_CLUSTER_FLEET_DEATHS ?? 2)
 
 const objectOf = (run: string) => run.replaceAll("_", "-")
 
-const podsOf = ({ cluster: { kube, namespace } }: FaultStage, run: string) =>
-  Effect.map(patiently(kube.list(Pod, { namespace, labelSelector: `seatrial.dev/deployment=${run},seatrial.dev/role=engine` })), (pods) => pods.length)
+/** The nodes of the run's engines, of those too that end. */
+const nodesOf = ({ cluster: { kube, namespace } }: FaultStage, run: string) =>
+  Effect.map(patiently(kube.list(Pod, { namespace, labelSelector: `seatrial.dev/deployment=${run},seatrial.dev/role=engine` })), (pods) =>
+    pods.map(({ spec }) => spec?.nodeName)
+  )
+const podsOf = (stage: FaultStage, run: string) => Effect.map(nodesOf(stage, run), ({ length }) => length)
 
 /** Waits until the run has this number of engines with traffic, and no other. */
 const settled = Effect.fnUntraced(function* (stage: FaultStage, run: string, replicas: number) {
@@ -45,8 +49,26 @@ const rollOut = Effect.fnUntraced(function* (stage: FaultStage, earlier: string,
   return id
 })
 
+/** One of the engines runs on a node that fails without a word. Streams end there; all other requests are answered. */
+const loseNode = Effect.fnUntraced(function* (stage: FaultStage, run: string, replicas: number) {
+  const kubectl = (...args: ReadonlyArray<string>) => stage.cluster.command("kubectl", args)
+  const stopNode = yield* stage.cluster.startNode("doomed")
+  yield* kubectl("cordon", "sim-0", "sim-1")
+  yield* scale(stage, replicas)
+  yield* settled(stage, run, replicas)
+  yield* kubectl("uncordon", "sim-0", "sim-1")
+  assert.include(yield* nodesOf(stage, run), "doomed")
+  const stop = yield* askThroughout(stage, [false, false])
+  yield* stopNode
+  yield* eventually("its engine runs on another node", nodesOf(stage, run), (nodes) => nodes.length === replicas && !nodes.includes("doomed"))
+  yield* settled(stage, run, replicas)
+  const { answered, failures } = yield* stop
+  assert.deepStrictEqual(failures, [])
+  assert.isAbove(answered, 10)
+})
+
 it.live(
-  `on a real control plane ${count} roll-outs of ${engines} engines, and scaling while the operator dies and the API server is away, fail no request`,
+  `on a real control plane ${count} roll-outs of ${engines} engines, scaling while the operator dies and the API server is away, and a lost node fail no request`,
   () =>
     Effect.gen(function* () {
       const stage = yield* openFaultStage
@@ -78,6 +100,7 @@ it.live(
       assert.deepStrictEqual(failures, [])
       assert.isAbove(answered, 10)
       yield* Effect.logInfo(`${answered} answers, none failed`)
+      yield* loseNode(stage, run, engines)
     }).pipe(Effect.scoped),
   600_000 + count * 300_000 + deaths * 60_000
 )
