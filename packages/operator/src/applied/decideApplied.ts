@@ -24,6 +24,8 @@ export interface ObservedApplied {
   readonly specHash: string
   /** The problem of the specification, by itself or on this cluster; null if it is valid. */
   readonly problem: string | null
+  /** The problem of the number of engines that it sets, which its hash leaves out; null if it is valid. */
+  readonly scalingProblem: string | null
   readonly requireFirstPurchase: boolean
 }
 
@@ -105,7 +107,9 @@ const suspended: RefusalRule = ({ organization, owner }) =>
         message: `The organization ${organization} is suspended. Resume it with seatrial admin orgs resume ${organization}.`
       }
 
-const invalid: RefusalRule = ({ problem }) => (problem === null ? null : { reason: "Invalid", message: problem })
+const invalidSpec = (problem: string): AppliedRefusal => ({ reason: "Invalid", message: problem })
+
+const invalid: RefusalRule = ({ problem }) => (problem === null ? null : invalidSpec(problem))
 
 const otherRepository: RefusalRule = (observed) => {
   const binding = liveBinding(observed)
@@ -171,11 +175,12 @@ const decideByMetadata = ({ binding, resource }: ObservedApplied): Applied | nul
 export const decideApplied = (observed: ObservedApplied): Applied => {
   const early = decideByMetadata(observed)
   if (early !== null) return early
-  const { binding, resource, spec, specHash } = observed
+  const { binding, resource, scalingProblem, spec, specHash } = observed
   const run = binding?.deploymentId ?? null
   if (resource === null || spec === null) return Applied.Refuse({ ...unreadableSpec(observed), run })
   const live = liveBinding(observed)
-  if (live !== null && !isRetry(resource, live) && isSameSpec(spec, live, specHash)) return Applied.Rebind({ run: live.deploymentId })
+  if (live !== null && !isRetry(resource, live) && isSameSpec(spec, live, specHash))
+    return scalingProblem === null ? Applied.Rebind({ run: live.deploymentId }) : Applied.Refuse({ ...invalidSpec(scalingProblem), run })
   const refused = refusal(observed)
   return refused === null ? Applied.Adopt() : Applied.Refuse({ ...refused, run })
 }

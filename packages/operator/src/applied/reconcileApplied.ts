@@ -10,8 +10,8 @@ import { customResource } from "../objects/customResource.ts"
 import { classVerdict, openClasses } from "../resources/classVerdict.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
-import { brokenRule } from "../resources/Rule.ts"
-import { modelDeploymentRules } from "../resources/rules.ts"
+import { brokenRule, type Rule } from "../resources/Rule.ts"
+import { modelDeploymentRules, scalingRules } from "../resources/rules.ts"
 import { readSpec, type WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
@@ -96,10 +96,16 @@ const releaseUnmapped = Effect.fnUntraced(function* (resource: UnmappedDeploymen
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
 
+/** The message of the first of the rules that the object breaks, as a sentence; null if it breaks none. */
+const brokenSentence = (rules: ReadonlyArray<Rule<ModelDeployment>>, resource: ModelDeployment): string | null => {
+  const broken = brokenRule(rules, resource)
+  return broken === null ? null : `${broken}.`
+}
+
 /** The problem of the specification: by the rules of the definition, or on this cluster. */
 const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: DesiredSpec) {
-  const broken = brokenRule(modelDeploymentRules, resource)
-  if (broken !== null) return `${broken}.`
+  const broken = brokenSentence(modelDeploymentRules, resource)
+  if (broken !== null) return broken
   const objects = yield* cluster.hostClasses.list()
   const classNames = classOrder(serving) ?? []
   const closed = objects.find((object) => classNames.includes(object.metadata.name) && !classVerdict(object).accepted)
@@ -140,10 +146,11 @@ const observeSpec = Effect.fnUntraced(function* (cluster: Cluster, resource: Wat
     spec: read.success,
     unreadable: null,
     specHash: yield* hashOfDesiredSpec(readable, binding, namespace),
-    problem: yield* problemOf(cluster, readable, toDesiredSpec(read.success))
+    problem: yield* problemOf(cluster, readable, toDesiredSpec(read.success)),
+    scalingProblem: brokenSentence(scalingRules, readable)
   }
 })
-const noSpec = { spec: null, unreadable: null, specHash: "", problem: null }
+const noSpec = { spec: null, unreadable: null, specHash: "", problem: null, scalingProblem: null }
 
 const observeApplied = Effect.fnUntraced(function* ({ cluster, settings }: AppliedContext, key: AppliedKey, resource: WatchedDeployment | null) {
   const applied = yield* AppliedResources

@@ -10,16 +10,17 @@ export const toScalingRequest = ({ replicas, scaling }: ModelDeploymentSpec): Sc
   if (replicas !== undefined) return { replicas }
   if (scaling === undefined) return null
   const { maxReplicas, minReplicas, target = defaultTarget } = scaling
-  return minReplicas < maxReplicas ? { min_replicas: minReplicas, max_replicas: maxReplicas, target } : { replicas: maxReplicas }
+  return { min_replicas: minReplicas, max_replicas: maxReplicas, target }
 }
 
 /**
  * The number of engines or the limits to record for the object's model, if they differ from the recorded ones; null:
- * the object sets neither any more. Undefined if there is nothing to record. It does not depend on whether the rest of
- * the specification is accepted: the model that serves can be scaled while a change of it is refused.
+ * the object sets neither any more. Undefined if there is nothing to record, or if the object breaks a rule about them:
+ * the model keeps what it has. It does not depend on whether the rest of the specification is accepted: the model that
+ * serves can be scaled while a change of it is refused.
  */
-export const replicasToRecord = ({ binding, organization, spec }: ObservedApplied): ScalingRequest | null | undefined => {
-  if (spec === null || binding === null || binding.modelDeleted || binding.orgSlug !== organization) return undefined
+export const replicasToRecord = ({ binding, organization, scalingProblem, spec }: ObservedApplied): ScalingRequest | null | undefined => {
+  if (spec === null || scalingProblem !== null || binding === null || binding.modelDeleted || binding.orgSlug !== organization) return undefined
   if (spec.organization !== undefined && spec.organization !== organization) return undefined
   const wanted = toScalingRequest(spec)
   return isSame(wanted, binding.replicas === null ? binding.scaling : { replicas: binding.replicas }) ? undefined : wanted

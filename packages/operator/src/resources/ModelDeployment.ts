@@ -134,7 +134,7 @@ export const ModelDeploymentSpec = Schema.Struct({
       )
     }).annotate({
       description:
-        "Limits between which the number of engines follows the load; equal limits fix it. Changing them starts no run. Cannot be combined with replicas, so kubectl scale and HorizontalPodAutoscalers do not work."
+        "Limits between which the number of engines follows the load. minReplicas must be below maxReplicas; for a fixed number, set replicas. Changing them starts no run. Cannot be combined with replicas, so kubectl scale and HorizontalPodAutoscalers do not work."
     })
   ),
   serve: optional(

@@ -8,6 +8,26 @@ import type { Rule } from "./Rule.ts"
 const runName = "^dep-[0-7][0-9a-hjkmnp-tv-z]{25}$"
 const isRunName = new RegExp(runName, "u")
 
+/**
+ * The rules about the number of engines. A change of that number starts no run, so the operator also evaluates them for
+ * a specification that has its run.
+ */
+export const scalingRules: ReadonlyArray<Rule<ModelDeployment>> = [
+  {
+    path: "spec",
+    rule: "!has(self.replicas) || !has(self.scaling)",
+    message:
+      "the autoscaler sets the number of engines between the limits in scaling: remove scaling to set replicas, for example with kubectl scale or a HorizontalPodAutoscaler",
+    holds: ({ spec }) => spec.replicas === undefined || spec.scaling === undefined
+  },
+  {
+    path: "spec",
+    rule: "!has(self.scaling) || self.scaling.minReplicas < self.scaling.maxReplicas",
+    message: "scaling.minReplicas must be below scaling.maxReplicas: for a fixed number of engines, set replicas and remove scaling",
+    holds: ({ spec }) => spec.scaling === undefined || spec.scaling.minReplicas < spec.scaling.maxReplicas
+  }
+]
+
 /** The rules of a `ModelDeployment`. */
 export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   {
@@ -34,19 +54,7 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
     message: "spec.model must be the object's name: omit it, or make them equal",
     holds: ({ metadata, spec }) => spec.deploymentId !== undefined || spec.model === undefined || spec.model === metadata.name
   },
-  {
-    path: "spec",
-    rule: "!has(self.replicas) || !has(self.scaling)",
-    message:
-      "the autoscaler sets the number of engines between the limits in scaling: remove scaling to set replicas, for example with kubectl scale or a HorizontalPodAutoscaler",
-    holds: ({ spec }) => spec.replicas === undefined || spec.scaling === undefined
-  },
-  {
-    path: "spec",
-    rule: "!has(self.scaling) || self.scaling.minReplicas <= self.scaling.maxReplicas",
-    message: "scaling.minReplicas must be at most scaling.maxReplicas",
-    holds: ({ spec }) => spec.scaling === undefined || spec.scaling.minReplicas <= spec.scaling.maxReplicas
-  },
+  ...scalingRules,
   {
     path: "spec",
     rule: "has(oldSelf.deploymentId) == has(self.deploymentId)",

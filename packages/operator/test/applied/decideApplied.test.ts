@@ -37,6 +37,7 @@ const observed: ObservedApplied = {
   binding: null,
   specHash: "same",
   problem: null,
+  scalingProblem: null,
   requireFirstPurchase: true
 }
 const run = deploymentId
@@ -57,6 +58,16 @@ describe("an applied object", () => {
     ["is kept even if it would be refused now", { binding, organization: null, owner: null, problem: "x" }, Applied.Keep({ run })],
     ["is adopted again if it was changed", { binding, resource: object({ generation: 2 }), specHash: "other" }, Applied.Adopt()],
     ["creates no run if only its version changed", { binding, resource: object({ generation: 2 }) }, Applied.Rebind({ run })],
+    [
+      "is refused if only its version changed and it sets an invalid number of engines, and its run continues",
+      { binding, resource: object({ generation: 2 }), scalingProblem: "wrong limits.", problem: "wrong limits." },
+      Applied.Refuse({ run, reason: "Invalid", message: "wrong limits." })
+    ],
+    [
+      "creates no run if only its version changed, although its host class is gone",
+      { binding, resource: object({ generation: 2 }), problem: "no such class" },
+      Applied.Rebind({ run })
+    ],
     ["is bound to the same run if it was created again", { binding, resource: object({ uid: "u2" }) }, Applied.Rebind({ run })],
     [
       "is tried again if it was created again and the last run failed",

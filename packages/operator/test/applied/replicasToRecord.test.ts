@@ -32,6 +32,7 @@ const observed: ObservedApplied = {
   binding,
   specHash: "same",
   problem: null,
+  scalingProblem: null,
   requireFirstPurchase: false
 }
 
@@ -45,7 +46,7 @@ describe("the number of engines that an object sets", () => {
     ["becomes limits for the autoscaler", { spec: { source, scaling }, binding: { ...binding, replicas: 2 } }, limits],
     ["is recorded once, if there are limits", { spec: { source, scaling }, binding: { ...binding, scaling: limits } }, undefined],
     ["is recorded again after a change of the limits", { spec: { source, scaling }, binding: { ...binding, scaling: { ...limits, target: 0.5 } } }, limits],
-    ["is fixed by equal limits", { spec: { source, scaling: { minReplicas: 2, maxReplicas: 2 } } }, { replicas: 2 }],
+    ["is not recorded if it breaks a rule", { scalingProblem: "no such number" }, undefined],
     ["is not touched if the object never had one", { spec: { source } }, undefined],
     ["is ignored before the object has a run", { binding: null }, undefined],
     ["is ignored after the model was deleted", { binding: { ...binding, modelDeleted: true } }, undefined],

@@ -28,7 +28,8 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
   ["rule-more", { ...tiny, serving: { yarn: { factor: 64.5 } } }, "yarn.factor must be at most 64"],
   ["rule-replicas", { ...tiny, replicas: 64 }, null],
   ["rule-scaling", { ...tiny, scaling: { minReplicas: 0, maxReplicas: 4, target: 0.5 } }, null],
-  ["rule-limits", { ...tiny, scaling: { minReplicas: 2, maxReplicas: 1 } }, "scaling.minReplicas must be at most scaling.maxReplicas"],
+  ["rule-limits", { ...tiny, scaling: { minReplicas: 2, maxReplicas: 1 } }, "scaling.minReplicas must be below scaling.maxReplicas"],
+  ["rule-equal", { ...tiny, scaling: { minReplicas: 2, maxReplicas: 2 } }, "scaling.minReplicas must be below scaling.maxReplicas"],
   [
     "rule-scaled",
     { ...tiny, replicas: 2, scaling: { minReplicas: 1, maxReplicas: 4 } },

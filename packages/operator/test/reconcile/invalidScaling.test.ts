@@ -1,0 +1,45 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { idle, makeDoor, spec } from "./door.ts"
+
+const cases: ReadonlyArray<readonly [what: string, wrong: object, message: string]> = [
+  ["limits in the wrong order", { scaling: { minReplicas: 3, maxReplicas: 2 } }, "scaling.minReplicas must be below scaling.maxReplicas"],
+  ["equal limits", { scaling: { minReplicas: 1, maxReplicas: 1 } }, "scaling.minReplicas must be below scaling.maxReplicas"],
+  [
+    "limits and a number, as with kubectl scale",
+    { replicas: 3, scaling: { minReplicas: 1, maxReplicas: 4 } },
+    "the autoscaler sets the number of engines between the limits in scaling"
+  ]
+]
+
+it.effect.each(cases)(
+  "an applied object that serves and then sets %s is refused, serves on with its number, and is scaled after a correction",
+  ([, wrong, message]) => {
+    const door = makeDoor()
+    door.kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "4" }, conditions: [{ type: "Ready", status: "True" }] } })
+    const engines = (count: number) => door.until(() => door.status().readyReplicas === count)
+    return Effect.gen(function* () {
+      door.apply({ ...spec, replicas: 2 })
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* engines(2)
+          door.apply({ ...spec, ...wrong }, 2)
+          yield* door.until(() => door.condition("Accepted").observedGeneration === 2)
+          yield* idle
+          assert.deepInclude(door.condition("Accepted"), { status: "False", reason: "Invalid" })
+          assert.isTrue(String(door.condition("Accepted").message).startsWith(message))
+          assert.deepInclude(door.condition("Ready"), { status: "True", observedGeneration: 1 })
+          assert.deepStrictEqual([door.status().desiredReplicas, door.status().readyReplicas, door.rows()[0]?.applied?.current?.replicas], [2, 2, 2])
+          assert.lengthOf(
+            door.kube.names("Event").filter((name) => name.startsWith("tiny.refused.invalid")),
+            1
+          )
+          door.apply({ ...spec, replicas: 3 }, 3)
+          yield* engines(3)
+          yield* door.until(() => door.condition("Accepted").status === "True")
+        })
+      )
+      assert.strictEqual(door.made(), 1)
+    })
+  }
+)
