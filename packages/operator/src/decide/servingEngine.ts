@@ -39,18 +39,23 @@ const whyNotReadyInPublic = (pod: ObservedPod): string => {
   return describeCopy(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`)
 }
 
-const notReady = ({ admission, pod }: EngineObservation): Decision => ({
-  ...act(`The engine is not ready: ${whyNotReady({ admission }, pod)}`),
-  publicMessage: `The engine is not ready: ${whyNotReadyInPublic(pod)}`
+/** How a message names the engine: another one of the model may serve. */
+const nameOf = ({ run }: EngineObservation): string => ((run.replicas ?? 1) > 1 ? "One engine" : "The engine")
+
+const notReady = (observation: EngineObservation): Decision => ({
+  ...act(`${nameOf(observation)} is not ready: ${whyNotReady(observation, observation.pod)}`),
+  publicMessage: `${nameOf(observation)} is not ready: ${whyNotReadyInPublic(observation.pod)}`
 })
 
-const evicted: Rule = ({ pod }) =>
-  pod.lost === null
-    ? null
-    : {
-        ...act(`The engine was evicted: ${pod.lost}. It is replaced.`, Action.RemovePod({ uid: pod.uid, force: true })),
-        publicMessage: "The engine was evicted and is replaced."
-      }
+/** A deleted pod also ends. It may have been Seatrial that deleted it, for a queued run that gets its GPUs. */
+const evicted: Rule = (observation) => {
+  const { deleting, lost, uid } = observation.pod
+  if (lost === null) return null
+  const name = nameOf(observation)
+  const removal = Action.RemovePod({ uid, force: true })
+  if (deleting) return act(`${name} has ended, because its pod was deleted.`, removal)
+  return { ...act(`${name} was evicted: ${lost}. It is replaced.`, removal), publicMessage: `${name} was evicted and is replaced.` }
+}
 
 const failedCard: Rule = ({ pod }) => {
   if (pod.ready || !pod.gpuFault || pod.restarts < bootRestarts) return null

@@ -23,13 +23,14 @@ const hasTraffic = (engine: Observation): boolean => hasPod(engine) && isUp(engi
 
 /**
  * Why the model stops halfway to this revision: its next engine has no GPUs, and no engine of the earlier revision may
- * leave before it serves. Null if the move goes on.
+ * leave before it serves. Null if the move goes on, also if GPUs are free soon.
  */
 export const stoppedMove = (observation: Observation): StoppedMove | null => {
   const { growth, podClass, run } = observation
   const { earlier = 0, replicas = 1 } = run
   const { limit } = growth
-  if (earlier === 0 || podClass === null || growth.room > 0 || (limit !== "gpus" && limit !== "queue" && limit !== "organization")) return null
+  if (earlier === 0 || podClass === null || growth.room > 0 || growth.freeing === true || (limit !== "gpus" && limit !== "queue" && limit !== "organization"))
+    return null
   const present = enginesOf(observation).filter(({ alone }) => alone.pod !== null)
   if (present.length >= replicas || present.some(({ alone }) => !hasTraffic(alone))) return null
   if (present.length + earlier > leastServing(observation)) return null

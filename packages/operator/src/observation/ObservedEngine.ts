@@ -51,6 +51,11 @@ export interface Growth {
   readonly limit: keyof typeof growthLimits | null
   /** How many must give their GPUs to the first engines of queued runs. */
   readonly yields: number
+  /**
+   * Whether an engine of an earlier revision of the model ends, or a pod of the class's nodes is being deleted. Its GPUs
+   * are free soon. Absent if there is none.
+   */
+  readonly freeing?: boolean
 }
 
 export const noGrowth: Growth = { room: 0, limit: null, yields: 0 }

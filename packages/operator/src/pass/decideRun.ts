@@ -34,9 +34,20 @@ export interface DecidedRun {
   readonly now: number
 }
 
-/** What other runs must know of the engines above the first. */
-const fleetChoice = ({ decision, isIdle, observation: { engines, growth, podClass }, run }: DecidedRun): Pick<NotedChoice, "fleet" | "otherEngines"> => {
-  if (engines.length === 0 || run.engineRun !== run.id) return {}
+/** The pods of an earlier revision that get no requests any more. One whose node does not respond frees nothing soon. */
+const leavingPods = ({ decision, observation, run }: DecidedRun): ReadonlyArray<string> => {
+  if ((run.newer ?? null) === null) return []
+  const endpoints = decision.actions.findLast((action) => action._tag === "Publish")?.endpoints ?? run.endpoints
+  const present = enginesOf(observation).flatMap(({ alone }) => (alone.pod === null || alone.pod.nodeDownSince !== null ? [] : alone.pod.name))
+  return present.filter((name) => !endpoints.some(({ pod }) => pod === name))
+}
+
+/** What other runs must know of the engines above the first, and of those that an earlier revision gives up. */
+const fleetChoice = (decided: DecidedRun): Pick<NotedChoice, "fleet" | "otherEngines"> => {
+  const { decision, isIdle, observation, run } = decided
+  const { engines, growth, podClass } = observation
+  const leaving = leavingPods(decided)
+  if ((engines.length === 0 && leaving.length === 0) || run.engineRun !== run.id) return {}
   const granted = new Set(decision.actions.flatMap((action) => (action._tag === "EnsurePod" ? (action.ordinal ?? 0) : [])))
   const lacksSome = !isIdle && engines.some(({ ordinal, pod }) => pod === null && !granted.has(ordinal))
   const gpus = podClass?.hostClass.gpu_count ?? 0
@@ -48,7 +59,8 @@ const fleetChoice = ({ decision, isIdle, observation: { engines, growth, podClas
       otherGpus: otherEngines.length * gpus,
       spareGpus: Math.max(0, otherEngines.length - keptEngines(run)) * gpus,
       lacks: lacksSome ? (growth.limit ?? "gpus") : null,
-      yieldingGpus: growth.yields * gpus
+      yieldingGpus: growth.yields * gpus,
+      ...(leaving.length === 0 ? {} : { leaving: { model: run.modelId, pods: leaving } })
     }
   }
 }

@@ -188,7 +188,12 @@ const Engine = Struct({
   requests: NullOr(Finite)
 })
 
-const Growth = Struct({ room: Finite, limit: NullOr(Literals(["gpus", "queue", "organization", "funds", "first", "surge"])), yields: Int })
+const Growth = Struct({
+  room: Finite,
+  limit: NullOr(Literals(["gpus", "queue", "organization", "funds", "first", "surge"])),
+  yields: Int,
+  freeing: optionalKey(Flag)
+})
 
 /** The load of a model whose number of engines the autoscaler sets. */
 const Load = Struct({ changedAt: Finite, since: Finite, samples: List(Struct({ at: Finite, requests: Int })) })

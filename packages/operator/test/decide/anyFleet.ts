@@ -35,7 +35,7 @@ export const anyFleet = (draw: () => number): ReturnType<typeof anyObservation> 
     endpoints: [first, ...others].flatMap((each) => each?.endpoints ?? [])
   }
   const { ordinal: _, requests: __, ...alone } = first?.engine ?? anyEngine(draw, 0).engine
-  const growth = { ...noGrowth, room: Math.floor(draw() * 3), yields: draw() < 0.8 ? 0 : 1 + Math.floor(draw() * 3) }
+  const growth = { ...noGrowth, room: Math.floor(draw() * 3), yields: draw() < 0.8 ? 0 : 1 + Math.floor(draw() * 3), freeing: draw() < 0.3 }
   const { budget, fetch, resource } = seen
   return {
     now,

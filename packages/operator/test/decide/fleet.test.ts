@@ -138,7 +138,10 @@ describe("the engines of a serving model", () => {
 
   it("are described by the first one that does not serve, and by their number", () => {
     const { message } = decide(fleetOf(3, [engine(1), engine(2, { pod: podOf(2, { ready: false }) })], [0, 1, 2]), 0)
-    assert.strictEqual(message, "The engine is not ready: It loads the model. 2 of 3 engines serve.")
+    assert.strictEqual(message, "One engine is not ready: It loads the model. 2 of 3 engines serve.")
+    const ended = (change: Partial<ObservedPod>) => decide(fleetOf(2, [engine(1, { pod: podOf(1, { ready: false, lost: "gone", ...change }) })], [0]), 0)
+    assert.strictEqual(ended({}).message, "One engine was evicted: gone. It is replaced. 1 of 2 engines serve.")
+    assert.strictEqual(ended({ deleting: true }).message, "One engine has ended, because its pod was deleted. 1 of 2 engines serve.")
     assert.strictEqual(decide(fleetOf(2, [engine(1)], [0, 1]), 0).message, "Serves. 2 of 2 engines serve.")
   })
 

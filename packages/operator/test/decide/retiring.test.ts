@@ -166,6 +166,7 @@ describe("the engines of a new revision", () => {
     ["the earlier revision has left", stopped(2, 0)],
     ["all engines of the new revision exist", stopped(4, 0)],
     ["a GPU is free", move(1, 3, 1)],
+    ["an engine ends whose GPUs are free soon", { ...stopped(1, 3), growth: { ...stopped(1, 3).growth, freeing: true } }],
     [
       "no gateway has reached the engine yet",
       { ...stopped(1, 3), run: { ...stopped(1, 3).run, endpoints: published([0]).map((each) => ({ ...each, reachable: false })) } }

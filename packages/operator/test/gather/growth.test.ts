@@ -23,10 +23,14 @@ const poolWith = (gpus: number, ordinals: ReadonlyArray<number>) => {
     metadata: { name: "node-1" },
     status: { allocatable: { "nvidia.com/gpu": String(gpus) }, conditions: [{ type: "Ready", status: "True" }] }
   })
-  const place = (name: string) =>
+  const place = (name: string, node = "node-1", deletionTimestamp?: string) =>
     pool.ledger.setPod(name, {
-      metadata: { name, labels: { "seatrial.dev/host-class": hostClass.name, "seatrial.dev/organization": "acme" } },
-      spec: { nodeName: "node-1", containers: [{ name: "engine", resources: { limits: { "nvidia.com/gpu": "1" } } }] }
+      metadata: {
+        name,
+        ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+        labels: { "seatrial.dev/host-class": hostClass.name, "seatrial.dev/organization": "acme" }
+      },
+      spec: { nodeName: node, containers: [{ name: "engine", resources: { limits: { "nvidia.com/gpu": "1" } } }] }
     })
   for (const ordinal of ordinals) place(enginePodName(deploymentId, ordinal))
   const growth = (change: Partial<Run> = {}, placed = ordinals.length - 1, on: PodClass = podClass) =>
@@ -140,6 +144,36 @@ describe("the engines above the first", () => {
     pool.ledger.setPod(enginePodName(deploymentId, 1), undefined)
     assert.strictEqual(free(), 1)
     assert.strictEqual(growth().room, 1)
+  })
+
+  it("know that an engine of an earlier revision ends, until its pod is gone", () => {
+    const { growth, place, pool } = poolWith(2, [0])
+    const pod = enginePodName(third)
+    place(pod)
+    const note = (model: ModelId) =>
+      pool.note({ ...serving, id: third }, "activated", false, {
+        fleet: { organization: "acme", otherGpus: 0, spareGpus: 0, lacks: null, yieldingGpus: 0, leaving: { model, pods: [pod] } }
+      })
+    note(otherModel)
+    assert.deepStrictEqual(growth(), { room: 0, limit: "gpus", yields: 0 })
+    note(modelId)
+    assert.deepStrictEqual(growth(), { room: 0, limit: "gpus", yields: 0, freeing: true })
+    pool.ledger.setPod(pod, undefined)
+    assert.deepStrictEqual(growth(), { room: 1, limit: "gpus", yields: 0 })
+  })
+
+  it("know that a pod on the class's nodes is being deleted, of whatever model", () => {
+    const { growth, place, pool } = poolWith(2, [0])
+    const pod = enginePodName(otherDeployment)
+    place(pod)
+    assert.isUndefined(growth().freeing)
+    place(pod, "node-1", "2026-01-01T00:00:00Z")
+    assert.isTrue(growth().freeing)
+    place(pod, "elsewhere", "2026-01-01T00:00:00Z")
+    assert.isUndefined(growth().freeing)
+    place(pod, "node-1", "2026-01-01T00:00:00Z")
+    pool.ledger.setPod(pod, undefined)
+    assert.isUndefined(growth().freeing)
   })
 
   it("are woken when GPUs are freed, and when a run begins to wait", () => {

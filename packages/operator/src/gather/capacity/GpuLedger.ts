@@ -21,7 +21,10 @@ export interface Capacity {
   readonly engines: number
 }
 
-type OpenGpus = Pick<Capacity, "freeGpus" | "gpus">
+interface OpenGpus extends Pick<Capacity, "freeGpus" | "gpus"> {
+  /** GPUs of pods that are being deleted. */
+  readonly endingGpus: number
+}
 
 /** The state that the queries of a ledger read. */
 interface LedgerState {
@@ -35,12 +38,13 @@ interface LedgerState {
 const makeCapacities = ({ changes, nodes, usage }: LedgerState) => {
   const counted = new WeakMap<PodClass, OpenGpus & { readonly change: number }>()
   const openGpus = (podClass: PodClass): OpenGpus => {
-    const sums = { gpus: 0, freeGpus: 0 }
+    const sums = { gpus: 0, freeGpus: 0, endingGpus: 0 }
     for (const [name, node] of nodes) {
       if (!accepts(podClass, node)) continue
       const offered = offeredGpus(podClass, node)
       sums.gpus += offered
       sums.freeGpus += Math.max(0, offered - usage.onNode(podClass, name))
+      sums.endingGpus += usage.ending(podClass, name)
     }
     return sums
   }
@@ -49,9 +53,10 @@ const makeCapacities = ({ changes, nodes, usage }: LedgerState) => {
     capacity: (podClass: PodClass): Capacity => {
       const labelled = [...nodes.values()].filter((node) => hasLabels(podClass, node))
       const openNodes = labelled.filter((node) => accepts(podClass, node)).length
-      return { nodes: labelled.length, openNodes, ...openGpus(podClass), engines: usage.engines(podClass) }
+      const { freeGpus, gpus } = openGpus(podClass)
+      return { nodes: labelled.length, openNodes, gpus, freeGpus, engines: usage.engines(podClass) }
     },
-    /** GPUs of the open nodes of the class, and the free ones among them. Computed once after each change. */
+    /** GPUs of the open nodes of the class, and those among them that are free or soon will be. Computed once after each change. */
     gpus: (podClass: PodClass): OpenGpus => {
       const known = counted.get(podClass)
       if (known?.change === changes.all) return known

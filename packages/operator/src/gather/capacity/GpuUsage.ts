@@ -22,24 +22,27 @@ const makeSums = () => {
   const used = makeTally()
   const unbound = makeTally()
   const onTheirWay = makeTally()
-  const count = ({ amounts, hostClass, node, organization, unschedulable }: Taken, sign: 1 | -1) => {
+  const ending = makeTally()
+  const count = (taken: Taken, sign: 1 | -1) => {
+    const { amounts, hostClass, node, organization, unschedulable } = taken
     if (node === undefined) unbound.add(sign, hostClass)
     for (const [resource, amount] of amounts) {
       if (node !== undefined) onNode.add(sign * amount, node, resource)
-      else if (!unschedulable) onTheirWay.add(sign * amount, hostClass, resource)
+      if (node !== undefined && taken.ending) ending.add(sign * amount, node, resource)
+      if (node === undefined && !unschedulable) onTheirWay.add(sign * amount, hostClass, resource)
       if (organization === undefined) continue
       used.add(sign * amount, hostClass, resource)
       used.add(sign * amount, hostClass, resource, organization)
     }
   }
-  return { onNode, used, unbound, onTheirWay, count }
+  return { onNode, used, unbound, onTheirWay, ending, count }
 }
 
 /** The resources that pods take. `except` names a pod that does not count. */
 export const makeGpuUsage = () => {
   /** Null if the pod has ended. */
   const pods = new Map<string, Taken | null>()
-  const { count, onNode, onTheirWay, unbound, used } = makeSums()
+  const { count, ending, onNode, onTheirWay, unbound, used } = makeSums()
   const takenOf = (name: string): Taken | undefined => pods.get(name) ?? undefined
   const amountOf = (taken: Taken | undefined, { gpuResource }: PodClass): number => taken?.amounts.get(gpuResource) ?? 0
   return {
@@ -57,6 +60,8 @@ export const makeGpuUsage = () => {
     engines: ({ hostClass }: PodClass): number => [...pods.values()].filter((taken) => taken?.hostClass === hostClass.name).length,
     /** GPUs of the class's resource that pods on the node take. */
     onNode: ({ gpuResource }: PodClass, node: string): number => onNode.of(node, gpuResource),
+    /** Those among them whose pods are being deleted. */
+    ending: ({ gpuResource }: PodClass, node: string): number => ending.of(node, gpuResource),
     /** GPUs of the class's pods of one organization, or of all organizations. */
     usedGpus: (podClass: PodClass, except: string, organization?: string): number => {
       const { gpuResource, hostClass } = podClass

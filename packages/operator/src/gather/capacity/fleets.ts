@@ -1,4 +1,4 @@
-import type { DeploymentId } from "@seatrial/domain"
+import type { DeploymentId, ModelId } from "@seatrial/domain"
 import { maxQueueWakeUps } from "../../limits.ts"
 import type { Growth } from "../../observation/ObservedEngine.ts"
 
@@ -13,6 +13,8 @@ export interface FleetNote {
   readonly lacks: Growth["limit"]
   /** GPUs that it gives to queued runs. */
   readonly yieldingGpus: number
+  /** The pods of an earlier revision whose engines end. Absent if there are none. */
+  readonly leaving?: { readonly model: ModelId; readonly pods: ReadonlyArray<string> }
 }
 
 /** The models that have, or lack, engines above their first. */

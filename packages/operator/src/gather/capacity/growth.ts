@@ -56,14 +56,17 @@ const lackingGpus = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuesti
     })
   )
 
+/** See `Growth.freeing`. `others`: the notes about other revisions and models. */
+const isFreeing = (ledger: GpuLedger, { modelId }: Run, podClass: PodClass, others: ReadonlyArray<FleetNote>): boolean =>
+  ledger.gpus(podClass).endingGpus > 0 || others.some(({ leaving }) => leaving?.model === modelId && leaving.pods.some(ledger.hasPod))
+
 /**
  * Whether the serving run may get more engines above the first. They take only GPUs that are free, unreserved and of no
  * use for a queued run. A new revision of the model may take any engine's place, and runs of other models may take the
  * place of an engine that the model does not keep. `others`: the notes about other models.
  */
-export const growthOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, others: ReadonlyArray<FleetNote>): Growth => {
-  const { funding, hasFirst, placed, podClass, run } = question
-  if (podClass === null) return { ...noGrowth, limit: "gpus" }
+const roomOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, podClass: PodClass, others: ReadonlyArray<FleetNote>): Growth => {
+  const { funding, hasFirst, placed, run } = question
   const { gpu_count } = podClass.hostClass
   const { freeSlots, organizationGpus } = viewClass(ledger, notes, { ...question, own: "" }, podClass)
   const queued = queuedOn(notes, podClass.queueName === null ? sharingClasses(ledger, question, podClass) : [])
@@ -89,4 +92,12 @@ export const growthOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQu
   const demanded = Math.ceil(sum(queued.map(({ podClass: { hostClass } }) => hostClass.gpu_count)) / gpu_count)
   const free = Math.max(0, freeSlots - demanded)
   return { room: Math.min(free, permitted), limit: permitted <= free ? limit : freeSlots > free ? "queue" : "gpus", yields }
+}
+
+/** The room of `roomOf`, and whether there is more soon. */
+export const growthOf = (ledger: GpuLedger, notes: PoolNotes, question: GrowthQuestion, others: ReadonlyArray<FleetNote>): Growth => {
+  const { podClass, run } = question
+  if (podClass === null) return { ...noGrowth, limit: "gpus" }
+  const growth = roomOf(ledger, notes, question, podClass, others)
+  return isFreeing(ledger, run, podClass, others) ? { ...growth, freeing: true } : growth
 }

@@ -41,7 +41,8 @@ export const takenByOther = ({ spec }: OtherPod): Taken | undefined => {
   const amounts = sum([...containers, ...initContainers.filter(({ restartPolicy }) => restartPolicy === "Always")])
   for (const [resource, amount] of initContainers.flatMap(amountsOf)) amounts.set(resource, Math.max(amounts.get(resource) ?? 0, amount))
   for (const [resource, amount] of amounts) if (amount === 0) amounts.delete(resource)
-  return nodeName === undefined || amounts.size === 0 ? undefined : { node: nodeName, hostClass: "", organization: undefined, unschedulable: false, amounts }
+  if (nodeName === undefined || amounts.size === 0) return undefined
+  return { node: nodeName, hostClass: "", organization: undefined, unschedulable: false, ending: false, amounts }
 }
 
 /** Takes over what the watch reports. Only pods with extended resources are remembered, by key. */

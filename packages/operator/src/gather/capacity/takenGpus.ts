@@ -18,6 +18,8 @@ export interface Taken {
   readonly organization: string | undefined
   /** Whether the scheduler has reported it unschedulable. */
   readonly unschedulable: boolean
+  /** Whether the pod is being deleted. */
+  readonly ending: boolean
   /** Amounts by resource. */
   readonly amounts: ReadonlyMap<string, number>
 }
@@ -30,6 +32,7 @@ export const takenBy = (pod: WatchedPod): Taken | null => {
     node: pod.spec?.nodeName,
     hostClass,
     organization,
+    ending: pod.metadata.deletionTimestamp !== undefined,
     unschedulable: pod.status?.conditions?.some(({ reason }) => reason === "Unschedulable") === true,
     amounts: new Map(
       resourcesOf(pod)
