@@ -10,7 +10,7 @@ import { customResource } from "../objects/customResource.ts"
 import { classVerdict, openClasses } from "../resources/classVerdict.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
-import { brokenRule, type Rule } from "../resources/Rule.ts"
+import { brokenSentence } from "../resources/Rule.ts"
 import { modelDeploymentRules, scalingRules } from "../resources/rules.ts"
 import { readSpec, type WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
@@ -95,12 +95,6 @@ const releaseUnmapped = Effect.fnUntraced(function* (resource: UnmappedDeploymen
   yield* Effect.logInfo(`removed the finalizer of the ModelDeployment ${namespace}/${name}: its namespace no longer belongs to an organization`)
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
-
-/** The message of the first of the rules that the object breaks, as a sentence; null if it breaks none. */
-const brokenSentence = (rules: ReadonlyArray<Rule<ModelDeployment>>, resource: ModelDeployment): string | null => {
-  const broken = brokenRule(rules, resource)
-  return broken === null ? null : `${broken}.`
-}
 
 /** The problem of the specification: by the rules of the definition, or on this cluster. */
 const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: DesiredSpec) {

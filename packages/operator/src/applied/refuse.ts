@@ -1,4 +1,4 @@
-import { KubeClient } from "@seatrial/kube"
+import { type Event, KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
 import { isStale } from "../apply/ignoreNotFound.ts"
 import { recordEvent } from "../apply/recordEvent.ts"
@@ -33,6 +33,13 @@ export const refusedStatus = ({ metadata, status = {} }: WatchedDeployment, reas
  */
 export const refusalName = (name: string, reason: string): string => `${name.slice(0, 180).replace(/[-.]+$/u, "")}.refused.${reason.toLowerCase()}`
 
+/** The event of a refused specification. `at`: Unix milliseconds. */
+export const refusedEvent = (resource: WatchedDeployment, reason: string, message: string, at: number): Event => {
+  const { generation = 1, name } = resource.metadata
+  const again = `${generation}.${hashOf(message)}`
+  return aboutResource(resource, { name: refusalName(name, reason), type: "Warning", action: "Validate", reason: "Refused", message, at, again })
+}
+
 /**
  * Records in the status and in an event why a specification is refused, if that is not recorded yet. Returns false if
  * the copy was stale.
@@ -42,17 +49,8 @@ export const refuse = Effect.fnUntraced(function* (resource: WatchedDeployment, 
   const now = yield* Clock.currentTimeMillis
   const status = refusedStatus(resource, reason, message, now)
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
-  const { generation = 1, name, namespace, resourceVersion } = resource.metadata
-  const event = aboutResource(resource, {
-    name: refusalName(name, reason),
-    type: "Warning",
-    action: "Validate",
-    reason: "Refused",
-    message,
-    at: now,
-    again: `${generation}.${hashOf(message)}`
-  })
-  yield* recordEvent(event)
+  const { name, namespace, resourceVersion } = resource.metadata
+  yield* recordEvent(refusedEvent(resource, reason, message, now))
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }), ...(resourceVersion === undefined ? {} : { resourceVersion }) }
   const object = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata, status }
   return yield* kube.applyStatus(WatchedDeployment, object).pipe(

@@ -11,6 +11,7 @@ import type { Refusal } from "../observation/Refusal.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { WatchedPod } from "../resources/watched.ts"
+import { editEvents, editProblem } from "./editProblem.ts"
 import { isStale } from "./ignoreNotFound.ts"
 import { obstacleEvents, refusalEvents } from "./obstacleEvents.ts"
 import { recordEvent, recordedAnnotation } from "./recordEvent.ts"
@@ -85,7 +86,7 @@ const pauseBefore = ({ backlog, now, resource, run, statusWrites }: PatchInput, 
 }
 
 /** Records the events that the new status brings and that no earlier attempt recorded. */
-const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: ModelDeploymentStatus, earlier: StatusWrite["recorded"]) {
+const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: ModelDeploymentStatus, earlier: StatusWrite["recorded"], invalid: string | null) {
   const { backlog, fetch, now, pod, refusal, resource, run, statusWrites } = input
   const recorded = new Set(earlier)
   for (const event of [
@@ -94,7 +95,8 @@ const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: Mod
     ...downloadEvents(run, resource, status.download, now),
     ...servingEvents({ run, resource, status, pod, now }),
     ...obstacleEvents(run, resource, fetch, now),
-    ...refusalEvents(run, resource, refusal, now)
+    ...refusalEvents(run, resource, refusal, now),
+    ...editEvents(resource, invalid, now)
   ]) {
     const { annotations = {}, name } = event.metadata
     const what = `${name} ${annotations[recordedAnnotation] ?? ""}`
@@ -139,15 +141,16 @@ const causeOf = ({ node, pod, pods, refusal, resource: { status: before }, run }
  * ago.
  */
 export const patchStatus = Effect.fn("patchStatus")(function* (input: PatchInput) {
-  const { resource } = input
+  const { resource, run } = input
   const { download, queue } = input.progress
   const generation = resource.metadata.generation ?? 1
-  const status = statusOf({ ...input, queue, download, cause: causeOf(input), generation, before: resource.status })
+  const invalid = editProblem(run, resource)
+  const status = statusOf({ ...input, invalid, queue, download, cause: causeOf(input), generation, before: resource.status })
   // Both are plain JSON, and most passes end here. Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
   const last = lastWrite(input)
   const pause = pauseBefore(input, last)
   if (pause > 0) return Option.some(Duration.millis(pause))
-  yield* recordEvents(input, status, last?.recorded)
+  yield* recordEvents(input, status, last?.recorded, invalid)
   return yield* writeStatus(input, status)
 })

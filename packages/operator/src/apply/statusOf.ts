@@ -36,6 +36,8 @@ interface StatusInput {
   readonly stopped?: string | null
   /** The message about an engine whose probes differ from the trial; null if there is none. */
   readonly suspicion?: string | null
+  /** See `editProblem`. */
+  readonly invalid?: string | null
   /** Whether its host class does not exist. */
   readonly classGone?: boolean
   /** Unix milliseconds. */
@@ -56,15 +58,16 @@ const generationOf = ({ generation, run }: StatusInput): number => run.applied?.
  * objects sets it.
  */
 const accepted = (input: StatusInput): Condition | undefined => {
-  const { before, generation, now, run } = input
+  const { before, generation, invalid = null, now, run } = input
   const earlier = before?.conditions?.find(({ type }) => type === "Accepted")
   if (generationOf(input) !== generation) return earlier
+  const status = invalid === null ? "True" : "False"
   return {
     type: "Accepted",
-    status: "True",
-    reason: "Accepted",
-    message: `Accepted as deployment ${run.id}.`,
-    lastTransitionTime: earlier?.status === "True" ? earlier.lastTransitionTime : iso(now),
+    status,
+    reason: invalid === null ? "Accepted" : "Invalid",
+    message: invalid ?? `Accepted as deployment ${run.id}.`,
+    lastTransitionTime: earlier?.status === status ? earlier.lastTransitionTime : iso(now),
     observedGeneration: generation
   }
 }

@@ -13,3 +13,9 @@ export interface Rule<A> {
 
 /** The message of the first rule that the object breaks; null if it breaks none. */
 export const brokenRule = <A>(rules: ReadonlyArray<Rule<A>>, object: A): string | null => rules.find(({ holds }) => holds?.(object) === false)?.message ?? null
+
+/** The same as a sentence. */
+export const brokenSentence = <A>(rules: ReadonlyArray<Rule<A>>, object: A): string | null => {
+  const broken = brokenRule(rules, object)
+  return broken === null ? null : `${broken}.`
+}

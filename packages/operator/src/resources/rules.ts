@@ -25,6 +25,13 @@ export const scalingRules: ReadonlyArray<Rule<ModelDeployment>> = [
     rule: "!has(self.scaling) || self.scaling.minReplicas < self.scaling.maxReplicas",
     message: "scaling.minReplicas must be below scaling.maxReplicas: for a fixed number of engines, set replicas and remove scaling",
     holds: ({ spec }) => spec.scaling === undefined || spec.scaling.minReplicas < spec.scaling.maxReplicas
+  },
+  {
+    path: "spec",
+    rule: "!has(self.deploymentId) || (!has(self.replicas) && !has(self.scaling))",
+    message:
+      "the object of a deployment made through the API does not set the number of engines: remove replicas and scaling, and change the number of engines with seatrial scale",
+    holds: ({ spec }) => spec.deploymentId === undefined || (spec.replicas === undefined && spec.scaling === undefined)
   }
 ]
 

@@ -1,6 +1,9 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option, Predicate } from "effect"
+import { objectName } from "../../src/resources/objectNames.ts"
+import { run } from "../observations.ts"
 import { idle, makeDoor, spec } from "./door.ts"
+import { makeStage } from "./stage.ts"
 
 const cases: ReadonlyArray<readonly [what: string, wrong: object, message: string]> = [
   ["limits in the wrong order", { scaling: { minReplicas: 3, maxReplicas: 2 } }, "scaling.minReplicas must be below scaling.maxReplicas"],
@@ -43,3 +46,38 @@ it.effect.each(cases)(
     })
   }
 )
+
+it.effect("the object of an API run says that a number of engines has no effect on it, until the number is removed", () => {
+  const stage = makeStage()
+  const name = objectName(run.id)
+  const edit = (generation: number, change: object) => {
+    const { metadata, spec, ...object } = Option.getOrThrow(stage.kube.find("ModelDeployment", name))
+    assert.isTrue(Predicate.isObject(metadata) && Predicate.isObject(spec))
+    stage.kube.add("ModelDeployment", name, { ...object, metadata: { ...Object(metadata), generation }, spec: { ...Object(spec), ...change } })
+  }
+  const accepted = () => {
+    const conditions = stage.mirrored()?.conditions
+    const condition = Array.isArray(conditions) ? conditions.find((each) => Predicate.isObject(each) && each.type === "Accepted") : undefined
+    return Predicate.isObject(condition) ? condition : {}
+  }
+  const refusals = () => stage.kube.names("Event").filter((event) => event.startsWith(`${name}.refused.invalid`))
+  return stage.operate(
+    Effect.gen(function* () {
+      yield* stage.until(() => stage.mirrored()?.message === "Serves.")
+      assert.deepInclude(accepted(), { status: "True", reason: "Accepted" })
+      // As kubectl scale does it.
+      edit(2, { replicas: 3 })
+      yield* stage.until(() => accepted().observedGeneration === 2)
+      yield* idle
+      assert.deepInclude(accepted(), { status: "False", reason: "Invalid" })
+      assert.include(String(accepted().message), "change the number of engines with seatrial scale.")
+      assert.include(String(stage.mirrored()?.message), "The previously accepted one continues: Serves.")
+      assert.lengthOf(refusals(), 1)
+      assert.strictEqual(stage.row().endpoints.length, 1)
+      edit(3, { replicas: undefined })
+      yield* stage.until(() => accepted().observedGeneration === 3)
+      assert.deepInclude(accepted(), { status: "True", reason: "Accepted" })
+      assert.strictEqual(stage.mirrored()?.message, "Serves.")
+    })
+  )
+})

@@ -35,6 +35,11 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
     { ...tiny, replicas: 2, scaling: { minReplicas: 1, maxReplicas: 4 } },
     "the autoscaler sets the number of engines between the limits in scaling"
   ],
+  [
+    deploymentId.replace("_", "-"),
+    { ...tiny, deploymentId, replicas: 2 },
+    "the object of a deployment made through the API does not set the number of engines"
+  ],
   ["rule-any", { ...tiny, serving: { hostClass: "any" } }, null],
   ["rule-classes", { ...tiny, serving: { hostClasses: ["h200", "h100"] } }, null],
   ["rule-both", { ...tiny, serving: { hostClass: "h100", hostClasses: ["h200"] } }, "hostClass names one class and hostClasses several: set one of the two"],
