@@ -10,7 +10,7 @@ const seconds: ReadonlyMap<string, number> = new Map([
   ["test/cluster/permissions.test.ts", 300],
   ["test/cluster/applied.test.ts", 200],
   ["test/cluster/faults.test.ts", 260],
-  ["test/cluster/fleet.test.ts", 220],
+  ["test/cluster/fleet.test.ts", 270],
   ["test/cluster/helm.test.ts", 200],
   ["test/cluster/rollout.test.ts", 180],
   ["test/cluster/queue.test.ts", 120],
