@@ -3,22 +3,15 @@ import { defineResource, KubeClient, keyOf, type WatchEvent } from "@seatrial/ku
 import { Effect, Option, Queue, Schedule, Schema, type Scope, Stream } from "effect"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
-import { OwnFinalizers } from "../resources/WatchedDeployment.ts"
+import { releaseFields } from "../resources/WatchedDeployment.ts"
 
-const { Struct, optionalKey: optional, String: Text } = Schema
+const { Struct, optionalKey: optional } = Schema
 
 /** The services that release an object. */
 const UnmappedDeployment = defineResource({
   ...ModelDeployment,
   schema: Struct({
-    metadata: Struct({
-      name: Text,
-      namespace: optional(Text),
-      uid: optional(Text),
-      resourceVersion: optional(Text),
-      deletionTimestamp: optional(Text),
-      finalizers: optional(OwnFinalizers)
-    }),
+    metadata: Struct(releaseFields),
     status: optional(Struct({ deploymentId: optional(DeploymentId) }).pipe(Schema.catchDecoding(() => Effect.succeedNone)))
   })
 })

@@ -30,12 +30,22 @@ const Spec = Schema.Unknown.pipe(
 )
 
 /** Only the operator's own. A tenant may add any number of finalizers. */
-export const OwnFinalizers = List(Text).pipe(
+const OwnFinalizers = List(Text).pipe(
   Schema.decodeTo(List(Text), {
     decode: SchemaGetter.transform((names: ReadonlyArray<string>) => names.filter((name) => name === finalizer)),
     encode: SchemaGetter.passthrough()
   })
 )
+
+/** What an object needs to be released. */
+export const releaseFields = {
+  name: Text,
+  namespace: optional(Text),
+  uid: optional(Text),
+  resourceVersion: optional(Text),
+  deletionTimestamp: optional(Text),
+  finalizers: optional(OwnFinalizers)
+}
 
 /**
  * A `ModelDeployment` as the operator reads it: its metadata is enough to retire it. The specification is decoded when
@@ -45,16 +55,7 @@ export const OwnFinalizers = List(Text).pipe(
 export const WatchedDeployment = defineResource({
   ...ModelDeployment,
   schema: Struct({
-    metadata: Struct({
-      name: Text,
-      namespace: optional(Text),
-      uid: optional(Text),
-      resourceVersion: optional(Text),
-      generation: optional(Schema.Number),
-      creationTimestamp: optional(Text),
-      deletionTimestamp: optional(Text),
-      finalizers: optional(OwnFinalizers)
-    }),
+    metadata: Struct({ ...releaseFields, generation: optional(Schema.Number), creationTimestamp: optional(Text) }),
     spec: optional(Spec),
     status: optional(ModelDeploymentStatus.pipe(Schema.catchDecoding(() => Effect.succeedNone)))
   })
