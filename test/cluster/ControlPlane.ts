@@ -137,6 +137,8 @@ export const startControlPlane = Effect.fnUntraced(function* (
       // A node that is lost is seen to be soon.
       "--node-monitor-period=1s",
       "--node-monitor-grace-period=15s",
+      // A HorizontalPodAutoscaler reads its metric often.
+      "--horizontal-pod-autoscaler-sync-period=3s",
       "--bind-address=127.0.0.1",
       "--secure-port=0"
     ],

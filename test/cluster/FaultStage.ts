@@ -5,6 +5,7 @@ import type { ChildProgram } from "../e2e/ChildProgram.ts"
 import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { serving, source } from "../e2e/Served.ts"
+import type { GatewayOf } from "../faults/startGateway.ts"
 import { type AuditEntry, credentialOf, followAudit, isWrite } from "./auditLog.ts"
 import { type RealCluster, startRealCluster } from "./RealCluster.ts"
 import { startProduct } from "./startProduct.ts"
@@ -16,6 +17,8 @@ const leaseSeconds = (seconds: 3 | 12) => ({ OPERATOR_LEASE_SECONDS: String(seco
 export interface FaultStage {
   readonly cluster: RealCluster
   readonly caller: Caller
+  /** What another gateway needs. */
+  readonly system: GatewayOf
   /** The state folder of server, gateway and their Postgres. */
   readonly folder: string
   readonly model: string
@@ -39,7 +42,7 @@ export interface FaultStage {
 export const openFaultStage = Effect.gen(function* () {
   const cluster = yield* startRealCluster
   const scope = yield* Effect.scope
-  const { account, caller, folder, startOperator } = yield* startProduct(cluster)
+  const { account, caller, folder, startOperator, state } = yield* startProduct(cluster)
   let operator = yield* startOperator(leaseSeconds(3))
   const replace = Effect.fnUntraced(function* (seconds: 3 | 12) {
     yield* operator.signal("SIGKILL")
@@ -59,6 +62,7 @@ export const openFaultStage = Effect.gen(function* () {
   const stage: FaultStage = {
     cluster,
     caller,
+    system: { caller, databaseUrl: state.database_url, encryptionKey: state.encryption_key, apiKey: state.api_key },
     folder,
     model: served.model,
     modelId: served.model_id,

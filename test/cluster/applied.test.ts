@@ -1,8 +1,11 @@
+import { mkdir, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { ask, wholeOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { startRealCluster } from "./RealCluster.ts"
+import { scratchFolder } from "./scratchFolder.ts"
 import { startProduct } from "./startProduct.ts"
 
 const namespace = "seatrial"
@@ -32,6 +35,19 @@ const mapped = (name: string) => [
     subjects: [{ kind: "ServiceAccount", name: "seatrial-operator", namespace }]
   }
 ]
+
+/** A chart with one model. `spec` is its specification. */
+const modelChart = Effect.gen(function* () {
+  const folder = yield* scratchFolder("chart")
+  const object = { ...modelDeployment("charted", {}), spec: "SPEC" }
+  yield* Effect.promise(async () => {
+    await mkdir(join(folder, "templates"))
+    await writeFile(join(folder, "Chart.yaml"), JSON.stringify({ apiVersion: "v2", name: "charted", version: "1.0.0" }))
+    await writeFile(join(folder, "values.yaml"), JSON.stringify({ spec: { source: { repo: "seatrial/tiny-chat" }, serving: { hostClass: "sim-small" } } }))
+    await writeFile(join(folder, "templates/model.yaml"), JSON.stringify(object).replace('"SPEC"', "{{ toJson .Values.spec }}"))
+  })
+  return folder
+})
 
 const Audited = Schema.Struct({ data: Schema.Array(Schema.Struct({ actor_kind: Schema.String, action: Schema.String, after: Schema.Unknown })) })
 const Served = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
@@ -80,6 +96,16 @@ it.live(
       yield* apply("elsewhere", { source, organization: "other" })
       yield* kubectl("wait", "--for=condition=Accepted=false", "mdep/elsewhere", "--timeout=300s")
       assert.include(yield* read("elsewhere", ".status.message"), "Remove spec.organization")
+
+      // Helm waits for an object as kstatus reads it: until the model serves, and not after its specification was refused.
+      const chart = yield* modelChart
+      const release = (...args: ReadonlyArray<string>) => command("helm", [...args, "charted", chart, within, "--wait", "--timeout=300s"])
+      yield* release("install", "--set=spec.serving.maxContext=352").pipe(Effect.tapError(() => Effect.logError(operator.output())))
+      assert.strictEqual(yield* read("charted", ".status.phase"), "activated")
+      const refused = yield* Effect.flip(release("upgrade", "--set=spec.serving.maxContext=352", "--set=spec.organization=other"))
+      assert.match(refused.message, /ModelDeployment\/seatrial\/charted not ready\. status: Failed/u)
+      assert.isAbove(wholeOf(yield* ask(caller, "local/charted")).usage.completion_tokens, 0)
+      yield* command("helm", ["uninstall", "charted", within, "--wait", "--timeout=300s"])
 
       const broken = {
         runtimes: [{ runtime: "reference", image: "nowhere.invalid/engine:1" }],

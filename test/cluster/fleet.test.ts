@@ -4,14 +4,19 @@ import { Effect } from "effect"
 import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { serving } from "../e2e/Served.ts"
+import { askThroughout as askGateway } from "../faults/askThroughout.ts"
+import { openGateways } from "../faults/twoGateways.ts"
 import { askThroughout } from "./askThroughout.ts"
 import { type FaultStage, openFaultStage } from "./FaultStage.ts"
 
 /** SEATRIAL_CLUSTER_FLEET_ROLLOUTS: how many roll-outs. Every other one has a death of the operator, after one more write each time. */
 const count = Number(process.env.SEATRIAL_CLUSTER_FLEET_ROLLOUTS ?? 1)
 const engines = 4
-/** Deaths of the operator in steps of the number of engines, after one more write each time. */
+/** Deaths in steps of the number of engines. Four of them come after the first write of a step, four after the second, and so on. */
 const deaths = Number(process.env.SEATRIAL_CLUSTER_FLEET_DEATHS ?? 2)
+
+/** Who dies. Steps to fewer and to more engines take turns, so that each program dies in both. */
+const victims = ["operator", "gateway", "gateway", "operator"] as const
 
 const objectOf = (run: string) => run.replaceAll("_", "-")
 
@@ -49,6 +54,27 @@ const rollOut = Effect.fnUntraced(function* (stage: FaultStage, earlier: string,
   return id
 })
 
+/** Scales down and up while the operator or a gateway dies. Only requests that were open at a gateway when it died may fail. */
+const scaleThroughDeaths = Effect.fnUntraced(function* (stage: FaultStage, run: string) {
+  const gateways = yield* openGateways(stage.system, stage.model)
+  const stop = yield* askGateway(gateways.caller, stage.model)
+  for (let death = 0; death < deaths; death++) {
+    const replicas = death % 2 === 0 ? engines - 2 : engines
+    const victim = victims[death % victims.length]
+    yield* scale(stage, replicas)
+    yield* Effect.raceFirst(stage.afterWrites(1 + Math.floor(death / victims.length)), settled(stage, run, replicas))
+    yield* victim === "operator" ? stage.replaceOperator : Effect.andThen(gateways.kill, gateways.replace)
+    yield* settled(stage, run, replicas)
+    yield* Effect.logInfo(`death ${death + 1} of ${deaths}: ${victim}, to ${replicas} engines`)
+  }
+  const { answers, failures } = yield* stop
+  assert.deepStrictEqual(
+    failures.filter((request) => !gateways.wasOpen(request)),
+    []
+  )
+  assert.isAbove(answers.length, 0)
+}, Effect.scoped)
+
 /** One of the engines runs on a node that fails without a word. Streams end there; all other requests are answered. */
 const loseNode = Effect.fnUntraced(function* (stage: FaultStage, run: string, replicas: number) {
   const kubectl = (...args: ReadonlyArray<string>) => stage.cluster.command("kubectl", args)
@@ -68,7 +94,7 @@ const loseNode = Effect.fnUntraced(function* (stage: FaultStage, run: string, re
 })
 
 it.live(
-  `on a real control plane ${count} roll-outs of ${engines} engines, scaling while the operator dies and the API server is away, and a lost node fail no request`,
+  `on a real control plane ${count} roll-outs of ${engines} engines, scaling while the operator or a gateway dies or the API server is away, and a lost node fail no request, but for those open at a gateway that dies`,
   () =>
     Effect.gen(function* () {
       const stage = yield* openFaultStage
@@ -83,13 +109,7 @@ it.live(
         yield* Effect.logInfo(`roll-out ${index + 1} of ${count}`)
       }
 
-      for (let death = 0; death < deaths; death++) {
-        const replicas = death % 2 === 0 ? engines - 2 : engines
-        yield* scale(stage, replicas)
-        yield* Effect.raceFirst(stage.afterWrites(1 + Math.floor(death / 2)), settled(stage, run, replicas))
-        yield* stage.replaceOperator
-        yield* settled(stage, run, replicas)
-      }
+      yield* scaleThroughDeaths(stage, run)
 
       yield* cluster.kill("kube-apiserver")
       yield* scale(stage, engines - 1)

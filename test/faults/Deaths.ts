@@ -14,6 +14,8 @@ export interface DeathPlan {
   readonly every?: number
   /** Whether a write counts, by its subject and its kind. */
   readonly concerns?: (about: string, what: string) => boolean
+  /** Kills another program. The operator waits for it at the write, and survives. */
+  readonly instead?: Effect.Effect<void>
 }
 
 /**
@@ -30,17 +32,19 @@ export const makeDeaths = () => {
   const killed: Array<string> = []
   const runOfPod = new Map<string, string>()
 
-  /** Whether the operator dies before or after the write; null if it survives. */
+  /** Whether a program dies before or after the write; null if all survive. */
   const at = ({ about, what }: Write): "before" | "after" | null => {
     if (dead) return "before"
     if (plan.concerns?.(about, what) === false) return null
     count++
     if (count !== next) return null
-    dead = true
+    dead = plan.instead === undefined
     killed.push(`${afterWrite ? "after" : "before"} ${what}`)
     return afterWrite ? "after" : "before"
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
+  const besides = <A, E>(end: "before" | "after", write: Effect.Effect<A, E>, death: Effect.Effect<void>) =>
+    end === "before" ? Effect.andThen(death, write) : Effect.ensuring(write, death)
 
   // From the decision on nothing may interrupt the write: an operator that counts as dead and continues would block everything.
   const mortal = <A, E>(what: string, about: string, write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
@@ -49,6 +53,7 @@ export const makeDeaths = () => {
         const wasDead = dead
         const end = at({ what, about })
         if (end === null) return restore(write)
+        if (!dead) return besides(end, write, plan.instead ?? Effect.void)
         if (wasDead) return restore(Effect.never)
         const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
         return Effect.andThen(Effect.andThen(last, Effect.sync(die)), restore(Effect.never))
@@ -126,6 +131,7 @@ export const makeDeaths = () => {
           if (dead) return Effect.succeed(null)
           const end = at(write)
           if (end === null) return restore(making)
+          if (!dead) return besides(end, making, plan.instead ?? Effect.void)
           return Effect.as(Effect.ensuring(end === "after" ? making : Effect.void, Effect.sync(die)), null)
         })
       ),

@@ -2,13 +2,14 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { eventually } from "../e2e/eventually.ts"
 import { askThroughout, type FailedRequest } from "./askThroughout.ts"
+import type { DeathPlan } from "./Deaths.ts"
 import { drawsOf } from "./Draw.ts"
 import { drainNode, podsOn, setCordoned } from "./drainNode.ts"
 import { type Fleet, openFleet } from "./Fleet.ts"
-import { openGateways } from "./twoGateways.ts"
+import { type Gateways, openGateways } from "./twoGateways.ts"
 
 const seed = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
-/** An operator dies at every nth write of a step of scaling, once in each step; 1: at every write. */
+/** An operator, or a gateway, dies at every nth write of a step of scaling, once in each step; 1: at every write. */
 const stride = Number(process.env.SEATRIAL_FAULT_FLEET_STRIDE ?? 10)
 /** More writes than any step of scaling has. */
 const most = 200
@@ -17,18 +18,20 @@ const enough = stride === 1 ? 2 : 1
 
 const [few, many] = [2, 4] as const
 
-/** Scales to `replicas` while the operator dies at one write. Returns that write, or null if there were fewer. */
-const scaleThroughDeath = Effect.fnUntraced(function* ({ fewestDuring, lane, scale }: Fleet, replicas: number, at: number, afterWrite: boolean) {
-  lane.deaths.plan({ at, afterWrite, concerns: (about) => about !== "" })
+/** Scales to `replicas` while a program dies at one write. Returns that write, or null if there were fewer. */
+const scaleThroughDeath = Effect.fnUntraced(function* ({ fewestDuring, lane, scale }: Fleet, replicas: number, plan: DeathPlan) {
+  lane.deaths.plan({ ...plan, concerns: (about) => about !== "" })
   const fewest = yield* fewestDuring(scale(replicas))
   const [killed = null] = lane.deaths.report().killed
-  yield* Effect.logInfo(`to ${replicas} engines, write ${at}: ${killed ?? "none died"}; at least ${fewest} had traffic`)
+  // A later write is no longer one of this step.
+  lane.deaths.plan({ at: 0, afterWrite: false })
+  yield* Effect.logInfo(`to ${replicas} engines, write ${plan.at}: ${killed ?? "none died"}; at least ${fewest} had traffic`)
   assert.isAtLeast(fewest, few)
   return killed
 })
 
-/** Each step of scaling, up and down, while an operator dies before and after the kth write of the step, for each k. */
-const everyDeath = Effect.fnUntraced(function* (fleet: Fleet) {
+/** Each step of scaling, up and down, while the operator or a gateway dies before and after the kth write of the step, for each k. */
+const everyDeath = Effect.fnUntraced(function* (fleet: Fleet, gateways?: Gateways) {
   const missed = new Map<number, number>([
     [few, 0],
     [many, 0]
@@ -43,14 +46,15 @@ const everyDeath = Effect.fnUntraced(function* (fleet: Fleet) {
           yield* fleet.scale(replicas)
           continue
         }
-        const killed = yield* scaleThroughDeath(fleet, replicas, at, afterWrite)
+        const killed = yield* scaleThroughDeath(fleet, replicas, { at, afterWrite, ...(gateways === undefined ? {} : { instead: gateways.kill }) })
         missed.set(replicas, killed === null ? (missed.get(replicas) ?? 0) + 1 : 0)
         if (killed !== null) deaths++
+        if (gateways !== undefined) yield* gateways.replace
       }
     }
   }
-  fleet.lane.deaths.plan({ at: 0, afterWrite: false })
-  return deaths
+  assert.isAbove(deaths, 0)
+  yield* Effect.logInfo(`${deaths} deaths`)
 })
 
 /** Plays a story with a fleet that has served before, and asserts what always holds. */
@@ -65,9 +69,7 @@ it.live(`an operator dies at the writes of scaling steps, one in ${stride}, seed
   withFleet((fleet) =>
     Effect.gen(function* () {
       yield* fleet.scale(few)
-      const deaths = yield* everyDeath(fleet)
-      yield* Effect.logInfo(`${deaths} deaths`)
-      assert.isAbove(deaths, 0)
+      yield* everyDeath(fleet)
       return few
     })
   )
@@ -142,30 +144,25 @@ it.live("a node with half of the engines loses power: only streams on these engi
 
 const Ended = Schema.Array(Schema.Struct({ code: Schema.NullOr(Schema.String) }))
 
-it.live("gateways are killed while a model is scaled: only their open requests fail, and the records say why", () =>
-  withFleet(({ fewestDuring, lane, model, scale }) =>
+it.live(`a gateway dies at the writes of scaling steps, one in ${stride}, seed ${seed}: only its open requests fail, and the records say why`, () =>
+  withFleet((fleet) =>
     Effect.gen(function* () {
-      yield* scale(few)
-      const { caller, kill, kills } = yield* openGateways(lane, model)
-      const stop = yield* askThroughout(caller, model)
-      const draw = drawsOf(seed)
-      const lost: Array<string | null> = []
-      for (const replicas of [many, few]) {
-        const killed = Effect.tap(Effect.delay(kill, draw.between(0, 1_000)), (id) => Effect.sync(() => lost.push(id)))
-        const fewest = yield* fewestDuring(Effect.all([scale(replicas), killed], { concurrency: "unbounded" }))
-        assert.isAtLeast(fewest, few)
-      }
-      const ofLost = `SELECT error_code AS code FROM requests WHERE id IN ('${lost.join("', '")}') AND state <> 'running'`
-      const ended = yield* eventually("the streams end in the records", lane.select(Ended, ofLost), (rows) => rows.length === lost.length)
-      for (const { code } of ended) assert.strictEqual(code, "gateway_lost")
+      const { lane, model } = fleet
+      yield* fleet.scale(few)
+      const gateways = yield* openGateways({ ...lane, databaseUrl: lane.product, encryptionKey: lane.state.encryption_key, apiKey: lane.state.api_key }, model)
+      const stop = yield* askThroughout(gateways.caller, model)
+      yield* everyDeath(fleet, gateways)
       const { answers, failures } = yield* stop
-      const wasOpen = ({ endedAt, startedAt }: FailedRequest) => kills.some((at) => startedAt <= at && at <= endedAt)
       assert.deepStrictEqual(
-        failures.filter((request) => !wasOpen(request)),
+        failures.filter((request) => !gateways.wasOpen(request)),
         []
       )
       assert.isAbove(answers.length, 0)
-      yield* Effect.logInfo(`${kills.length} gateways killed; ${answers.length} answers, ${failures.length} failures`)
+      const lost = gateways.deaths().map((death) => death.lost)
+      const ofLost = `SELECT error_code AS code FROM requests WHERE id IN ('${lost.join("', '")}') AND state <> 'running'`
+      const ended = yield* eventually("the streams end in the records", lane.select(Ended, ofLost), (rows) => rows.length === lost.length)
+      for (const { code } of ended) assert.strictEqual(code, "gateway_lost")
+      yield* Effect.logInfo(`${lost.length} gateways killed; ${answers.length} answers, ${failures.length} failures`)
       return few
     }).pipe(Effect.scoped)
   )

@@ -1,20 +1,6 @@
-import { Effect } from "effect"
-import { makeCaller } from "../e2e/Caller.ts"
-import { startProgram } from "../e2e/ChildProgram.ts"
-import type { Lane } from "./Lane.ts"
-
-const startGateway = Effect.fnUntraced(function* (lane: Lane) {
-  const program = yield* startProgram(["packages/gateway/src/main.ts"], {
-    DATABASE_URL: lane.product,
-    DATABASE_ROLE: "seatrial_gateway",
-    SEATRIAL_ENCRYPTION_KEY: lane.state.encryption_key,
-    GATEWAY_HOST: "127.0.0.1",
-    GATEWAY_PORT: "0",
-    GATEWAY_DRAIN_SECONDS: "0"
-  })
-  const [, address] = yield* program.logged(/gateway listens on ([^"\s]+)/)
-  return { program, address: `http://${address}`, caller: makeCaller(`http://${address}`, lane.state.api_key) }
-})
+import { Effect, Scope, Semaphore } from "effect"
+import type { Caller } from "../e2e/Caller.ts"
+import { type GatewayOf, startGateway } from "./startGateway.ts"
 
 /** Starts a stream, and returns the ID of the request with its first byte. The rest is not read. */
 const startStream = (address: string, key: string, model: string) =>
@@ -28,23 +14,35 @@ const startStream = (address: string, key: string, model: string) =>
   })
 
 /**
- * Two gateways, as processes. `caller` calls the active one. `kill` ends that one with SIGKILL during a stream, switches
- * to the other one and starts another process. It returns the ID of the streamed request.
+ * Two gateways, as processes. `caller` calls the active one. `kill` ends that one with SIGKILL during a stream and switches
+ * to the other one. `replace` starts another process in its place.
  */
-export const openGateways = Effect.fnUntraced(function* (lane: Lane, model: string) {
-  let [active, spare] = yield* Effect.all([startGateway(lane), startGateway(lane)], { concurrency: "unbounded" })
-  /** Unix milliseconds. */
-  const kills: Array<number> = []
-  const caller = { ...lane.caller, call: (...input: Parameters<typeof lane.caller.call>) => active.caller.call(...input) }
+export const openGateways = Effect.fnUntraced(function* (system: GatewayOf, model: string) {
+  const scope = yield* Effect.scope
+  const lock = yield* Semaphore.make(1)
+  let [active, spare] = yield* Effect.all([startGateway(system), startGateway(system)], { concurrency: "unbounded" })
+  /** The deaths: Unix milliseconds, and the ID of the streamed request. */
+  const deaths: Array<{ readonly at: number; readonly lost: string | null }> = []
+  const caller = { ...system.caller, call: (...input: Parameters<Caller["call"]>) => active.caller.call(...input) }
+  const prepared = Effect.gen(function* () {
+    if (spare === active) spare = yield* startGateway(system)
+  }).pipe(Effect.provideService(Scope.Scope, scope))
   const kill = Effect.gen(function* () {
+    yield* prepared
     const victim = active
-    const streamed = yield* startStream(victim.address, lane.state.api_key, model)
+    const lost = yield* startStream(victim.address, system.apiKey, model)
     active = spare
-    kills.push(Date.now())
+    deaths.push({ at: Date.now(), lost })
     yield* victim.program.signal("SIGKILL")
     yield* victim.program.exited
-    spare = yield* startGateway(lane)
-    return streamed
   })
-  return { caller, kill, kills }
+  return {
+    caller,
+    kill: lock.withPermits(1)(kill),
+    replace: lock.withPermits(1)(prepared),
+    deaths: (): typeof deaths => deaths,
+    /** Whether a request was open when a gateway died. */
+    wasOpen: ({ endedAt, startedAt }: { readonly startedAt: number; readonly endedAt: number }) => deaths.some(({ at }) => startedAt <= at && at <= endedAt)
+  }
 })
+export type Gateways = Effect.Success<ReturnType<typeof openGateways>>

@@ -75,6 +75,13 @@ export const gatewayMetrics = {
     "seconds",
     "Time between two consecutive pieces of content in a stream"
   ),
+  running: family(
+    "seatrial_gateway_running_requests",
+    "gauge",
+    ["model"],
+    "answers",
+    "Answers that engines write for this gateway; a request with `n` counts n times. With the queued requests, it is the load for a HorizontalPodAutoscaler"
+  ),
   queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a slot at an engine"),
   engines: family(
     "seatrial_gateway_engines",

@@ -60,6 +60,22 @@ describe("the gateway's routing metrics", () => {
       .split("\n")
       .find((one) => one.startsWith(start))
 
+  it.live("report the answers that engines write", () =>
+    Effect.gen(function* () {
+      const model = "acme/busy"
+      const engine = yield* makeEngine(() => {})
+      const { address, world } = yield* makeStage([engine.url])
+      world.route = { ...world.route, model }
+      const running = (count: number) => soon(() => line(`seatrial_gateway_running_requests{model="${model}"}`)?.endsWith(` ${count}`) === true)
+      const [one, two] = [yield* send(address, { body: { ...chat, model } }), yield* send(address, { body: { ...chat, model } })]
+      yield* running(2)
+      one.request.destroy()
+      yield* running(1)
+      two.request.destroy()
+      yield* running(0)
+    })
+  )
+
   it.live("report waits by cause and outcome, the states of engines, and retries", () =>
     Effect.gen(function* () {
       const model = "acme/routed"
@@ -96,9 +112,10 @@ describe("the gateway's routing metrics", () => {
   it("have labels for a hundred models and one for all others", () => {
     const metrics = new RoutingMetrics()
     for (let model = 0; model < 150; model++) metrics.retried(`m${model}`, "lost")
-    metrics.pools = () => Array.from({ length: 150 }, (_, model) => ({ model: `m${model}`, queued: 2, engines: { open: 1, full: 0, ejected: 1 } }))
+    metrics.pools = () => Array.from({ length: 150 }, (_, model) => ({ model: `m${model}`, running: 3, queued: 2, engines: { open: 1, full: 0, ejected: 1 } }))
     const text = metrics.format(false)
     assert.include(text, 'seatrial_gateway_retries_total{model="other",reason="lost"} 50\n')
+    assert.include(text, 'seatrial_gateway_running_requests{model="other"} 150\n')
     assert.include(text, 'seatrial_gateway_queued_requests{model="other"} 100\n')
     assert.include(text, 'seatrial_gateway_engines{model="other",state="ejected"} 50\n')
     assert.strictEqual(text.match(/^seatrial_gateway_queued_requests\{/gm)?.length, 101)

@@ -23,6 +23,7 @@ export type RetryReason = "lost" | "full" | "stale" | "cut"
 /** The state of a model's engines at one moment. */
 export interface ObservedPool {
   readonly model: string
+  readonly running: number
   readonly queued: number
   readonly engines: Readonly<Record<"open" | "full" | "ejected", number>>
 }
@@ -83,10 +84,11 @@ export class RoutingMetrics {
     const sum = (of: (pool: ObservedPool) => number) => further.reduce((total, pool) => total + of(pool), 0)
     if (further.length > 0) {
       const engines = { open: sum(({ engines }) => engines.open), full: sum(({ engines }) => engines.full), ejected: sum(({ engines }) => engines.ejected) }
-      reported.push({ model: "other", queued: sum(({ queued }) => queued), engines })
+      reported.push({ model: "other", running: sum(({ running }) => running), queued: sum(({ queued }) => queued), engines })
     }
-    const { engines, queued, retries, waitSeconds } = gatewayMetrics
+    const { engines, queued, retries, running, waitSeconds } = gatewayMetrics
     const lines = [
+      ...formatFamily(running, openMetrics, (name) => reported.map((pool) => `${name}{model="${quoted(pool.model)}"} ${pool.running}`)),
       ...formatFamily(queued, openMetrics, (name) => reported.map((pool) => `${name}{model="${quoted(pool.model)}"} ${pool.queued}`)),
       ...formatFamily(engines, openMetrics, (name) =>
         reported.flatMap((pool) => Object.entries(pool.engines).map(([state, count]) => `${name}{model="${quoted(pool.model)}",state="${state}"} ${count}`))

@@ -78,12 +78,13 @@ export class ModelPool {
     this.adopt(route)
   }
 
-  /** The number of engines in each state, and of waiting requests. */
+  /** The number of engines in each state, and of running and waiting requests. */
   observe(): ObservedPool {
     const now = this.#options.now()
     const engines = { open: 0, full: 0, ejected: 0 }
     for (const engine of this.engines) engines[engine.isEjected(now) ? "ejected" : engine.isFull(now) ? "full" : "open"]++
-    return { model: this.route.model, queued: this.queue.size, engines }
+    const running = this.engines.reduce((total, { outstanding }) => total + outstanding, 0)
+    return { model: this.route.model, running, queued: this.queue.size, engines }
   }
 
   /**
