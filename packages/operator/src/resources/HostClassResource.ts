@@ -1,7 +1,7 @@
 import { Micros, Runtime } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
-import { Condition } from "./Condition.ts"
+import { Condition, observedGeneration } from "./Condition.ts"
 import { objectNamePattern, podSettings } from "./podSettings.ts"
 
 const optional = Schema.optionalKey
@@ -275,7 +275,7 @@ export const HostClassStatus = Schema.Struct({
         "Accepted: whether models can be deployed on the class, and why not. HardwareMatches: whether its nodes have the GPUs that it describes. InUse: whether any model is deployed on it, and which."
     })
   ),
-  observedGeneration: optional(count("Generation of the specification that this status describes."))
+  observedGeneration: optional(observedGeneration("Generation of the specification that this status describes."))
 }).annotate({ description: "Current capacity and use of the class. Written only by the operator." })
 export type HostClassStatus = typeof HostClassStatus.Type
 

@@ -16,7 +16,7 @@ import {
 } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
-import { Condition } from "./Condition.ts"
+import { Condition, observedGeneration } from "./Condition.ts"
 
 const optional = Schema.optionalKey
 const text = (description: string) => Schema.String.annotate({ description })
@@ -312,7 +312,7 @@ export const ModelDeploymentStatus = Schema.Struct({
         "Accepted: whether this specification has a run. Ready: whether its engine serves. Available: whether the model answers, with this or an earlier revision. ScalingLimited: whether the model has fewer engines than it should have, and why. Suspect: present if the probes of a serving engine differ from its trial. Progressing: whether the newest run proceeds or has succeeded. Stalled: whether nothing happens until the specification changes. Activated, Failed: how the run ended."
     })
   ),
-  observedGeneration: optional(count("The generation of the specification that the operator last saw."))
+  observedGeneration: optional(observedGeneration("The generation of the specification that the operator last saw."))
 }).annotate({ description: "State of the deployment. Written only by the operator." })
 export type ModelDeploymentStatus = typeof ModelDeploymentStatus.Type
 

@@ -1,4 +1,4 @@
-import { type JsonSchema, Predicate } from "effect"
+import { type JsonSchema, Predicate, type Schema } from "effect"
 import { HostClassResource, HostClassSpec, HostClassStatus } from "./HostClassResource.ts"
 import { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./ModelDeployment.ts"
 import type { Rule } from "./Rule.ts"
@@ -57,6 +57,9 @@ const ruled = (schema: JsonSchema.JsonSchema, { atomic, listKeys, rules }: Pick<
   return atomic.reduce((result, path) => extended(result, path, { "x-kubernetes-map-type": "atomic" }), keyed)
 }
 
+/** Without this default, kstatus would read a new object as done: a client that waits, such as Helm, would not wait for the operator. */
+const statusSchema = (schema: Schema.Constraint) => ({ ...structuralSchema(schema), default: { observedGeneration: -1 } })
+
 const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since its creation." }
 
 const definition = ({ atomic, columns, description, listKeys, properties, resource, rules, scale, shortName, singular }: Definition) => ({
@@ -108,7 +111,7 @@ export const customResourceDefinitions = {
     shortName: "mdep",
     description:
       "A model from a hub repository, its trial and its serving state. Apply an object with the name of the model to deploy it, change it to start a new run, and delete it to retire the model.",
-    properties: { spec: structuralSchema(ModelDeploymentSpec), status: structuralSchema(ModelDeploymentStatus) },
+    properties: { spec: structuralSchema(ModelDeploymentSpec), status: statusSchema(ModelDeploymentStatus) },
     rules: modelDeploymentRules,
     listKeys: { "status.conditions": ["type"] },
     atomic: ["status"],
@@ -150,7 +153,7 @@ export const customResourceDefinitions = {
     singular: "hostclass",
     shortName: "hc",
     description: "A kind of GPU host: its hardware, its engines, and how pods are scheduled onto it.",
-    properties: { spec: structuralSchema(HostClassSpec), status: structuralSchema(HostClassStatus) },
+    properties: { spec: structuralSchema(HostClassSpec), status: statusSchema(HostClassStatus) },
     rules: hostClassRules,
     listKeys: { "spec.runtimes": ["runtime"], "spec.env": ["name"], "spec.resourceClaims": ["name"], "status.conditions": ["type"] },
     atomic: ["status"],
