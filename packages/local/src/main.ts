@@ -39,7 +39,8 @@ import { Scheduler } from "./node/Scheduler.ts"
 import { EmbeddedPostgres } from "./postgres/EmbeddedPostgres.ts"
 import { awaitHostClasses } from "./start/awaitHostClasses.ts"
 import { bootstrap } from "./start/bootstrap.ts"
-import { localNodes } from "./start/hostClasses.ts"
+import { cpuVllm } from "./start/cpuVllm.ts"
+import { localHostClasses, localNodes } from "./start/hostClasses.ts"
 import { install } from "./start/install.ts"
 import { layerLog } from "./start/layerLog.ts"
 import { openFront } from "./start/openFront.ts"
@@ -86,12 +87,19 @@ const openDatabases = Effect.fnUntraced(function* (options: {
 /**
  * Starts the local cluster and its nodes unless `KUBECONFIG` is set. Returns the path of the kubeconfig and the port.
  */
-const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: Redacted.Redacted<string> | null, port: number) {
+const openCluster = Effect.fnUntraced(function* (
+  kubeconfig: string,
+  database: Redacted.Redacted<string> | null,
+  port: number,
+  vllmPath: Option.Option<string>
+) {
+  if (kubeconfig !== "" && Option.isSome(vllmPath))
+    return yield* new StartError({ message: "--vllm is for the local cluster, and KUBECONFIG chooses another one. Unset KUBECONFIG, or leave out --vllm." })
   if (kubeconfig !== "" || database === null) {
     yield* Console.log(
       `Uses the cluster of KUBECONFIG (${kubeconfig}), not a local one: installs its custom resource definitions and the namespace seatrial there.`
     )
-    yield* install({ hostClasses: false }).pipe(
+    yield* install([]).pipe(
       Effect.provide(layerKube(kubeconfig)),
       Effect.mapError(
         (error) =>
@@ -108,15 +116,17 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
   const cluster = Context.get(yield* open(port).pipe(Effect.catch(() => open(0))), LocalCluster)
   const path = yield* folder.write("kubeconfig", cluster.kubeconfig)
   const kube = yield* Layer.build(layerKube(path))
-  yield* Effect.provideContext(install({ hostClasses: true }), kube)
+  const vllm = Option.isSome(vllmPath) ? [yield* cpuVllm(vllmPath.value)] : []
+  yield* Effect.provideContext(install([...localHostClasses, ...vllm.map(({ hostClass }) => hostClass)]), kube)
   const agent = NodeAgent.layer({
     directory: folder.path,
-    nodes: localNodes,
+    nodes: [...localNodes, ...vllm.map(({ node }) => node)],
     images: {
       "ghcr.io/seatrial/seatrial": image,
       "ghcr.io/seatrial/reference-engine": image,
       "vllm/vllm-openai": standIn("vllm"),
-      "lmsysorg/sglang": standIn("sglang")
+      "lmsysorg/sglang": standIn("sglang"),
+      ...vllm[0]?.images
     },
     network: yield* podNetwork(folder.path)
   })
@@ -145,6 +155,11 @@ const layerRecords = Layer.mergeAll(
 )
 const layerStore = Runs.layerSql.pipe(Layer.provideMerge(layerRecords), Layer.provideMerge([Database.layerMigrated, Ids.layer]))
 
+interface Flags {
+  readonly hubFolder: Option.Option<string>
+  readonly vllm: Option.Option<string>
+}
+
 /** What the started system shows its user. */
 interface StartedSystem {
   readonly address: string
@@ -154,11 +169,12 @@ interface StartedSystem {
   readonly models: ReadonlyArray<string>
   readonly kubeconfig: string
   readonly isLocalCluster: boolean
+  readonly hasVllm: boolean
   /** Lines about host classes that are missing in a cluster. */
   readonly missing: ReadonlyArray<string>
 }
 
-const welcome = ({ address, folder, hub, isLocalCluster, kubeconfig, missing, models: [firstModel] }: StartedSystem): string =>
+const welcome = ({ address, folder, hasVllm, hub, isLocalCluster, kubeconfig, missing, models: [firstModel] }: StartedSystem): string =>
   [
     "Seatrial is ready.",
     "",
@@ -169,6 +185,7 @@ const welcome = ({ address, folder, hub, isLocalCluster, kubeconfig, missing, mo
     `  kubeconfig       ${kubeconfig}`,
     `  log              ${folder}/seatrial.log`,
     ...(isLocalCluster ? ["", "  The GPUs are simulated; the reference engine computes on this machine's CPU."] : []),
+    ...(hasVllm ? ["  On the host class cpu-vllm, your vLLM does."] : []),
     "",
     ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
     "Try next, in another terminal:",
@@ -178,7 +195,7 @@ const welcome = ({ address, folder, hub, isLocalCluster, kubeconfig, missing, mo
     "Ctrl-C stops it; npm start continues with the same data."
   ].join("\n")
 
-const start = Effect.fnUntraced(function* (hubFolder: Option.Option<string>) {
+const start = Effect.fnUntraced(function* ({ hubFolder, vllm }: Flags) {
   const options = yield* settings
   const folder = yield* StateFolder
   const databases = yield* openDatabases(options)
@@ -187,7 +204,7 @@ const start = Effect.fnUntraced(function* (hubFolder: Option.Option<string>) {
   const portOf = (name: keyof Ports) => Option.getOrElse(options.ports[name], () => folder.ports[name] ?? defaultPorts[name])
   const { address: hub, models } = yield* openHub({ endpoint: options.hub, folder: hubFolder, port: portOf("hub") })
   const isLocalCluster = options.kubeconfig === ""
-  const { kubeconfig, port: clusterPort } = yield* openCluster(options.kubeconfig, databases.cluster, portOf("cluster"))
+  const { kubeconfig, port: clusterPort } = yield* openCluster(options.kubeconfig, databases.cluster, portOf("cluster"), vllm)
 
   const layerConfig = ConfigProvider.layerAdd(
     ConfigProvider.fromUnknown({
@@ -215,7 +232,7 @@ const start = Effect.fnUntraced(function* (hubFolder: Option.Option<string>) {
     const address = `http://127.0.0.1:${port}`
     const pid = String(process.pid)
     yield* folder.publish({ address, api_key: apiKey, kubeconfig, pid, hub, database_url: databaseUrl, encryption_key: folder.secrets.encryption_key })
-    yield* Console.log(welcome({ address, folder: folder.path, hub, models, kubeconfig, isLocalCluster, missing }))
+    yield* Console.log(welcome({ address, folder: folder.path, hub, models, kubeconfig, isLocalCluster, missing, hasVllm: Option.isSome(vllm) }))
     yield* parentGone
   }).pipe(Effect.provideContext(context))
 }, Effect.scoped)
@@ -231,9 +248,9 @@ const explain = (cause: Cause.Cause<{ readonly message: string }>) => {
 }
 
 const run = Effect.fnUntraced(
-  function* ({ hubFolder }: { readonly hubFolder: Option.Option<string> }) {
+  function* (flags: Flags) {
     const { folder } = yield* settings
-    const logged = start(hubFolder).pipe(
+    const logged = start(flags).pipe(
       Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("Seatrial ended", Cause.pretty(cause)))),
       Effect.provide(layerTracing("seatrial")),
       Effect.provide(layerLog(folder))
@@ -248,11 +265,16 @@ const hubFolderFlag = Flag.String("hub-folder").pipe(
   Flag.optional
 )
 
+const vllmFlag = Flag.String("vllm").pipe(
+  Flag.withDescription("The command `vllm` of a Python environment, built for processors. It runs on the host class cpu-vllm"),
+  Flag.optional
+)
+
 const listed = startSettings
   .map((entry) => `  ${entry.name}: ${entry.description}${entry.default === undefined ? "" : ` (default ${entry.default})`}`)
   .join("\n")
 
-const main = Command.make("npm start", { hubFolder: hubFolderFlag }, run).pipe(
+const main = Command.make("npm start", { hubFolder: hubFolderFlag, vllm: vllmFlag }, run).pipe(
   Command.withDescription(`Runs all of Seatrial on this machine until Ctrl-C.\n\nSettings, from the environment:\n${listed}`),
   Command.run({ version: "0.1.0" }),
   Effect.provide([NodeHttpServer.layerHttpServices, NodeServices.layer])

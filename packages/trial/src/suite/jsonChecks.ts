@@ -127,7 +127,8 @@ const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.suppo
  * end, and a small model that has never seen a schema may write it. Any other cut answer is a failure: all answers to
  * these schemas are short.
  */
-const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && /^\s*\{[\s\S]*\s{16}$/.test(content)
+export const isFilled = (content: string): boolean => /^\s*\{[\s\S]*\s{16}$/.test(content)
+const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && isFilled(content)
 
 const formatOf = ({ name, schema }: SchemaCase) => ({ type: "json_schema", json_schema: { name, schema, strict: true } })
 

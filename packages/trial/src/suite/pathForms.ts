@@ -2,6 +2,7 @@ import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
+import { isFilled } from "./jsonChecks.ts"
 import { greedily, messageStreamText, messageText, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { continuation, goOn, mayThink, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds, together } from "./SuiteSubject.ts"
 import { vocabularyWords } from "./texts/vocabularyWords.ts"
@@ -60,9 +61,9 @@ const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path,
   return (yield* stream ? subject.client.stream(textPath, continuation(subject, prompt, fields)) : goOn(subject, prompt, fields)).content
 })
 
-/** Whether an answer has the form. An object that the limit cuts must at least have begun. */
+/** Whether an answer has the form. An object without a schema that the limit cuts must at least have begun. */
 const isOf = (format: Format, answer: string): boolean =>
-  format === "json_schema" ? Option.isSome(decodeColour(answer)) : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
+  format === "json_schema" ? Option.isSome(decodeColour(answer)) || isFilled(answer) : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
 
 const claimed = (subject: SuiteSubject, path: InferencePath, format: Format): boolean =>
   subject.chat && (subject.capabilities.supported_response_formats_by_endpoint[path] ?? []).some((each) => each === format)
