@@ -1,18 +1,14 @@
 import { assert } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { eventually } from "../e2e/eventually.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
 import { askThroughout, type FailedRequest } from "./askThroughout.ts"
+import { countedOnce } from "./countedOnce.ts"
 import { settled } from "./expectedEnd.ts"
+import { gpus } from "./Kubelet.ts"
 import { openLane } from "./Lane.ts"
 import { serveFirst } from "./serveFirst.ts"
 import { watchRoutes } from "./watchRoutes.ts"
-
-/** Holds of pods of one name that overlap: an engine's GPUs were counted twice. Times of placements in Kubernetes are whole seconds. */
-const twice = `
-  SELECT one.pod, one.pod_uid, other.pod_uid FROM gpu_holds one JOIN gpu_holds other USING (pod)
-  WHERE one.pod_uid <> other.pod_uid AND one.placed_at <= other.placed_at
-    AND coalesce(one.released_at, 'infinity') > other.placed_at + interval '1 second'`
 
 /** A scaled model on a new lane. Clients send requests to it continuously. */
 export const openFleet = Effect.gen(function* () {
@@ -56,7 +52,7 @@ export const openFleet = Effect.gen(function* () {
       )
       assert.isAbove(answers.length, 0)
       assert.isAtLeast(yield* everyRouteVerified, engines)
-      assert.deepStrictEqual(yield* lane.select(Schema.Array(Schema.Unknown), twice), [])
+      yield* countedOnce(lane.product, gpus)
       yield* alwaysHolds(lane, [run], answers)
       return `${answers.length} answers, ${failures.length} failures`
     })

@@ -8,6 +8,11 @@ import { startEngine, stopEngine } from "./StandInEngine.ts"
 const resources = { cpu: "64", memory: "256Gi", "ephemeral-storage": "1000Gi", pods: "500" }
 const rfc3339 = () => new Date().toISOString().replace(/\.\d+/, "")
 
+const nodes = ["gpu-0", "gpu-1"]
+const gpusOfNode = "16"
+/** GPUs of all nodes. */
+export const gpus = nodes.length * Number(gpusOfNode)
+
 /** The condition that node-problem-detector sets by a rule for the driver's log. */
 export const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." } as const
 
@@ -54,7 +59,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         { type: "Ready", status: ready ? "True" : "Unknown", reason: ready ? "KubeletReady" : "NodeStatusUnknown", lastTransitionTime: rfc3339() },
         ...(sick.has(name) ? [xid] : [])
       ]
-      const status = { capacity: { ...resources, "nvidia.com/gpu": "16" }, allocatable: { ...resources, "nvidia.com/gpu": "16" }, conditions }
+      const status = { capacity: { ...resources, "nvidia.com/gpu": gpusOfNode }, allocatable: { ...resources, "nvidia.com/gpu": gpusOfNode }, conditions }
       const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
       yield* again(kube.applyStatus(Node, object))
     })
@@ -157,7 +162,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         () => Effect.void
       )
     )
-  yield* Effect.forEach(["gpu-0", "gpu-1"], (name) => setNode(name, true))
+  yield* Effect.forEach(nodes, (name) => setNode(name, true))
   yield* Stream.runForEach(pods.changes, (key) => tended(fromKey(key).name)).pipe(
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the kubelet ends", cause))),
     Effect.orDie,

@@ -55,6 +55,7 @@ const everyDeath = Effect.fnUntraced(function* (fleet: Fleet, gateways?: Gateway
   }
   assert.isAbove(deaths, 0)
   yield* Effect.logInfo(`${deaths} deaths`)
+  return deaths
 })
 
 /** Plays a story with a fleet that has served before, and asserts what always holds. */
@@ -151,12 +152,9 @@ it.live(`a gateway dies at the writes of scaling steps, one in ${stride}, seed $
       yield* fleet.scale(few)
       const gateways = yield* openGateways({ ...lane, databaseUrl: lane.product, encryptionKey: lane.state.encryption_key, apiKey: lane.state.api_key }, model)
       const stop = yield* askThroughout(gateways.caller, model)
-      yield* everyDeath(fleet, gateways)
+      assert.strictEqual(yield* everyDeath(fleet, gateways), gateways.deaths().length)
       const { answers, failures } = yield* stop
-      assert.deepStrictEqual(
-        failures.filter((request) => !gateways.wasOpen(request)),
-        []
-      )
+      gateways.assertFailures(failures)
       assert.isAbove(answers.length, 0)
       const lost = gateways.deaths().map((death) => death.lost)
       const ofLost = `SELECT error_code AS code FROM requests WHERE id IN ('${lost.join("', '")}') AND state <> 'running'`

@@ -3,11 +3,14 @@ import { Effect, Schema } from "effect"
 import { eventually } from "../e2e/eventually.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
+import { countedOnce } from "./countedOnce.ts"
 import { drawsOf } from "./Draw.ts"
 import { someRates } from "./disturbances.ts"
 import { noFaults } from "./FaultyServer.ts"
+import { gpus } from "./Kubelet.ts"
 import { type Lane, openLane } from "./Lane.ts"
 import { type Serving, serveFirst } from "./serveFirst.ts"
+import { watchRoutes } from "./watchRoutes.ts"
 
 const count = Number(process.env.SEATRIAL_FAULT_FLEET_ROLLOUTS ?? 3)
 const seed = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
@@ -68,6 +71,7 @@ it.live(
       const runs = [served.run]
       yield* lane.caller.call("PUT", `/v1/models/${served.modelId}/scaling`, { replicas: engines })
       yield* eventually(`${engines} engines have traffic`, lane.enginesOf(served.run), (now) => now === engines)
+      const everyRouteVerified = yield* watchRoutes(lane)
       const stop = yield* keepAsking(lane.caller, served.model)
       const rollOuts = Effect.gen(function* () {
         for (let index = 0; index < count; index++) {
@@ -78,6 +82,8 @@ it.live(
       yield* Effect.tapCause(rollOuts, (cause) => Effect.logError(`${lane.failure("the roll-outs", cause)}\n${lane.operatorLines()}`))
       const answers = yield* stop
       assert.isAbove(answers.length, count)
+      assert.isAtLeast(yield* everyRouteVerified, engines * (count + 1))
+      yield* countedOnce(lane.product, gpus)
       yield* alwaysHolds(lane, runs, answers)
     }).pipe(Effect.scoped),
   3_600_000

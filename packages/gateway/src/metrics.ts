@@ -80,7 +80,7 @@ export const gatewayMetrics = {
     "gauge",
     ["model"],
     "answers",
-    "Answers that engines write for this gateway; a request with `n` counts n times. With the queued requests, it is the load for a HorizontalPodAutoscaler"
+    "Places that requests hold at the engines of a model: one for each answer of a request (`n`)"
   ),
   queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a slot at an engine"),
   engines: family(
