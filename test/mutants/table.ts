@@ -20,6 +20,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   far_positions_wrapped: ["far_likelihood"],
   far_positions_spread: ["far_likelihood"],
   kv_4_bit: ["text_likelihood"],
+  kv_e5m2: ["reference_agrees"],
   nan_from_129: ["context_edge", "far_likelihood", "needle"],
   one_token_only: ["output_sane", "greedy_is_top"],
   garbage_after_100: ["output_sane", "decode_matches_prefill"],
@@ -30,6 +31,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
 
   // Loading of the files.
   loaded_in_8_bits: ["loaded_tensors"],
+  loaded_in_fp8: ["reference_agrees"],
   loaded_norm_shifted: ["loaded_tensors"],
   loaded_heads_swapped: ["reference_agrees"],
   loaded_mlp_halved: ["reference_agrees"],

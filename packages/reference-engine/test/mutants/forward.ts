@@ -3,6 +3,7 @@ import type { ModelConfig } from "../../src/ModelConfig.ts"
 import type { Seams } from "../../src/Seams.ts"
 import type { Mutants } from "./Mutant.ts"
 import { multiplyBackwards } from "./multiplyBackwards.ts"
+import { toFloat8 } from "./toFloat8.ts"
 
 const theta = (value: number) => () => ({ config: (config: ModelConfig): ModelConfig => ({ ...config, rope: { ...config.rope, theta: value } }) })
 const stretched = (factor: number) => () => ({
@@ -127,6 +128,14 @@ export const forwardMutants: Mutants = {
       storedKeys: (keys, values) => {
         rounded(keys, 7)
         rounded(values, 7)
+      }
+    })
+  },
+  kv_e5m2: {
+    spoils: "keys and values are kept in 8 bits, two of them for the fraction",
+    seams: () => ({
+      storedKeys: (keys, values) => {
+        for (const stored of [keys, values]) for (const [at, value] of stored.entries()) stored[at] = toFloat8(value, 2, -14)
       }
     })
   },

@@ -1,6 +1,7 @@
 import type { Seams } from "../../src/Seams.ts"
 import { type Tensor, toBfloat16, toFloat32 } from "../../src/Tensor.ts"
 import type { Mutants } from "./Mutant.ts"
+import { toFloat8 } from "./toFloat8.ts"
 
 /** Changes the values of a tensor in its own type. */
 const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor => {
@@ -42,6 +43,18 @@ export const loadedMutants: Mutants = {
                 const largest = group.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
                 for (const [at, value] of group.entries()) group[at] = (Math.round((value / largest) * 127) / 127) * largest
               }
+            })
+    })
+  },
+  loaded_in_fp8: {
+    spoils: "loaded matrices are rounded to 8-bit floats (e4m3) with one scale for each",
+    seams: () => ({
+      loaded: (_, tensor) =>
+        tensor.shape.length === 1
+          ? tensor
+          : changed(tensor, (values) => {
+              const scale = values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) / 448
+              for (const [at, value] of values.entries()) values[at] = toFloat8(value / scale, 3, -6) * scale
             })
     })
   },
