@@ -20,15 +20,16 @@ export const cpuVllm = Effect.fnUntraced(function* (path: string) {
   })
   const environment = {
     CPU_VLLM: program,
-    // One thread for each processor makes every step wait for the slowest, which takes long if other programs run.
-    OMP_NUM_THREADS: "1",
+    // With a thread for each processor, every step waits for the slowest one, which takes long if other programs run.
+    OMP_NUM_THREADS: process.env.OMP_NUM_THREADS ?? "1",
     VLLM_CPU_OMP_THREADS_BIND: "nobind",
     VLLM_CPU_KVCACHE_SPACE: "1",
     VLLM_NO_USAGE_STATS: "1"
   }
   const referenceJob = { image: "ghcr.io/seatrial/seatrial:0.1.0", python, cpu: 1, memoryBytes: 2 ** 30, waitSeconds: 900 }
   return {
-    node: { name: "cpu-vllm-0", gpus: 1, product, memoryMiB: gpuMemoryMiB },
+    // The second GPU is for a new revision while the earlier one serves.
+    node: { name: "cpu-vllm-0", gpus: 2, product, memoryMiB: gpuMemoryMiB },
     images: { [image]: { path: [join(import.meta.dirname, "../../vllm"), dirname(program)], environment } },
     hostClass: {
       apiVersion: "seatrial.dev/v1alpha1",
