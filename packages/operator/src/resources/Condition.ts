@@ -13,8 +13,8 @@ export const Condition = Schema.Struct({
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Generation of the specification that the condition describes." })
   )
 })
+export type Condition = typeof Condition.Type
+
 /** The generation of a specification that a status describes. */
 export const observedGeneration = (description: string) =>
   Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)).annotate({ description: `${description} -1 before the operator has seen the object.` })
-
-export type Condition = typeof Condition.Type

@@ -63,7 +63,9 @@ const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path,
 
 /** Whether an answer has the form. An object without a schema that the limit cuts must at least have begun. */
 const isOf = (format: Format, answer: string): boolean =>
-  format === "json_schema" ? Option.isSome(decodeColour(answer)) || isFilled(answer) : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
+  format === "json_schema"
+    ? Option.isSome(decodeColour(answer)) || (Option.isNone(decodeObject(answer)) && isFilled(answer))
+    : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
 
 const claimed = (subject: SuiteSubject, path: InferencePath, format: Format): boolean =>
   subject.chat && (subject.capabilities.supported_response_formats_by_endpoint[path] ?? []).some((each) => each === format)

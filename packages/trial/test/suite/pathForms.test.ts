@@ -22,6 +22,7 @@ describe("a schema on another path than the chat", () => {
     ["an object of the schema", '{"colour": "red"}', "17 and 17 characters"],
     ["an object whose token limit white space filled, which a grammar allows", `{"colour"${" ".repeat(40)}`, "49 and 49 characters"],
     ["an object that is cut elsewhere", '{"colour": "re', incomplete],
+    ["another object before white space", `{"color": "red"}${" ".repeat(40)}`, incomplete],
     ["another object", '{"color": "red"}', incomplete],
     ["no object", `Roses are red.${" ".repeat(40)}`, "an answer does not match its form"]
   ] as const
