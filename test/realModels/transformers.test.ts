@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -39,6 +40,42 @@ const configure = (folder: string, fields: Readonly<Record<string, unknown>>) =>
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), ...fields }))
 }
 
+const Mixtures = Schema.fromJsonString(
+  Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      names: Schema.Array(Schema.String),
+      sequences: Schema.Array(Schema.Array(Schema.Int)),
+      logprobs: Schema.Array(Schema.Array(Schema.Finite))
+    })
+  )
+)
+
+/** A folder with a folder for each kind of mixture of experts, and what Transformers computes after it loaded them itself. */
+const mixtures = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "seatrial-mixtures-"))
+    const script = join(import.meta.dirname, "mixtures.py")
+    const printed = execFileSync(python, [script, folder], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      env: { ...process.env, OMP_NUM_THREADS: "1" }
+    })
+    return { folder, expected: Schema.decodeUnknownSync(Mixtures)(printed) }
+  }),
+  ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** A tensor of the published files, by kind of model. */
+const published = {
+  mixtral: "model.layers.1.block_sparse_moe.experts.3.w2.weight",
+  qwen3_moe: "model.layers.1.mlp.experts.3.down_proj.weight",
+  deepseek_v3: "model.layers.1.mlp.gate.e_score_correction_bias",
+  qwen3_next: "model.layers.1.mlp.experts.3.down_proj.weight",
+  gpt_oss: "model.layers.1.mlp.experts.gate_up_proj",
+  llama4_text: "model.layers.1.feed_forward.experts.gate_up_proj"
+}
+
 describe("the program that computes references", () => {
   it.live("computes what the sample model's own program computed, and the same if the weights do not fit into memory", () =>
     Effect.gen(function* () {
@@ -56,6 +93,28 @@ describe("the program that computes references", () => {
       )
       const inParts = yield* compute(folder, 0)
       assert.deepStrictEqual([inParts.sequences, inParts.continuations], [inMemory.sequences, []])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("computes mixtures of experts as Transformers does, in memory and module by module", () =>
+    Effect.gen(function* () {
+      const { expected, folder } = yield* mixtures
+      for (const [kind, name] of Object.entries(published)) {
+        const { logprobs = [], names = [], sequences = [] } = expected[kind] ?? {}
+        assert.include(names, name)
+        for (const memoryBytes of [0, 2 ** 30]) {
+          const result = yield* computeReference({ folder: join(folder, kind), python, memoryBytes }, { sequences, prompts: [], new_tokens: 1 })
+          const differences = result.sequences.map((scored, index) => scored.logprobs.map((value, at) => Math.abs(value - (logprobs[index]?.[at] ?? 0))))
+          assert.deepStrictEqual([differences.length, ...differences.map(({ length }) => length)], [3, 39, 39, 39])
+          assert.isBelow(Math.max(...differences.flat()), 0.0001, `${kind} with ${memoryBytes} bytes`)
+        }
+      }
+      const file = join(folder, "mixtral", "config.json")
+      const config = readFileSync(file, "utf8")
+      for (const experts of [3, 5]) {
+        writeFileSync(file, config.replace('"num_local_experts": 4', `"num_local_experts": ${experts}`))
+        assert.strictEqual((yield* Effect.flip(compute(join(folder, "mixtral"), 0))).code, "other_tensors")
+      }
     }).pipe(Effect.scoped)
   )
 

@@ -10,7 +10,12 @@
 import argparse
 import json
 import os
+import re
 import sys
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
@@ -22,6 +27,13 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from torch import nn  # noqa: E402
+
+try:
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
+except ImportError:
+    # Before version 5 a model has the names of its files.
+    get_model_conversion_mapping = dot_natural_key = None
 
 # Tokens of one pass. It bounds the memory for logits and attention.
 PASS_TOKENS = 2048
@@ -44,9 +56,17 @@ class TensorFiles:
         if not self.places:
             raise NotApplicable("no_safetensors")
 
+    def stored(self, name: str) -> torch.Tensor:
+        """The tensor as it is in the file."""
+        return self.places[name].get_tensor(name)
+
+    def shape(self, name: str) -> torch.Tensor:
+        """A tensor of the same shape without memory."""
+        return torch.empty(self.places[name].get_slice(name).get_shape(), device="meta")
+
     def read(self, name: str) -> torch.Tensor:
         """The tensor in 32 bits."""
-        tensor = self.places[name].get_tensor(name)
+        tensor = self.stored(name)
         if not tensor.is_floating_point() or tensor.element_size() < 2:
             raise NotApplicable("quantized")
         return tensor.to(torch.float32)
@@ -83,61 +103,132 @@ def without_weights(config: transformers.PretrainedConfig) -> transformers.PreTr
         nn.Module.register_parameter = register
 
 
-def names_in_files(model: nn.Module, files: TensorFiles) -> dict[int, str]:
-    """The tensor of each parameter, by the identity of the parameter. Tied parameters are one."""
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    names: dict[int, str] = {}
-    for name, parameter in parameters.items():
-        if name in files.places and id(parameter) not in names:
-            names[id(parameter)] = name
-    if any(id(parameter) not in names for parameter in parameters.values()):
-        raise NotApplicable("other_tensors")
-    if any(name not in parameters and not name.endswith(COMPUTED) for name in files.places):
-        raise NotApplicable("other_tensors")
-    return names
+@dataclass
+class Conversion:
+    """Makes entries of the model's state from tensors of the files, by a rule of Transformers, such as one entry from the tensors of all experts."""
+
+    target: str
+    rule: "WeightConverter | None"
+    # Patterns of the rule, with the names of the tensors that they match.
+    parts: list[tuple[str | None, str]] = field(default_factory=list)
+
+    def make(self, model: nn.Module, read: Callable[[str], torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The entries by name. Without a rule it is one tensor, perhaps of another name."""
+        if self.rule is None:
+            return {self.target: read(self.parts[0][1])}
+        rule = deepcopy(self.rule)
+        for pattern, name in self.parts:
+            rule.add_tensor(self.target, name, pattern, partial(read, name))
+        made = rule.convert(self.target, model=model, config=model.config)
+        return {name: value[0] if isinstance(value, list) else value for name, value in made.items()}
 
 
-def load_on_use(model: nn.Module, files: TensorFiles, is_kept: bool) -> None:
-    """Each module gets its own parameters before it computes, and loses them after that unless they are kept."""
-    names = names_in_files(model, files)
+def renamer(model: transformers.PreTrainedModel, state: dict) -> Callable[[str], tuple[str, "WeightConverter | None", str | None]]:
+    """A function from a tensor's name to the entry it is for, with the rule and its pattern, as Transformers loads files itself."""
+    if get_model_conversion_mapping is None:
+        return lambda name: (name, None, None)
+    rules = get_model_conversion_mapping(model)
+    renamings = [rule for rule in rules if isinstance(rule, WeightRenaming)]
+    converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
+    by_pattern = {pattern: rule for rule in converters for pattern in rule.source_patterns}
+
+    def renamed(name: str) -> tuple[str, "WeightConverter | None", str | None]:
+        target, pattern = rename_source_key(name, renamings, converters, model.base_model_prefix, state)
+        if target not in state and name in state:
+            target, pattern = rename_source_key(name, [], [], model.base_model_prefix, state)
+        return target, by_pattern.get(pattern), pattern
+
+    return renamed
+
+
+def conversions(model: transformers.PreTrainedModel, files: TensorFiles) -> list[Conversion]:
+    """What becomes of each tensor of the files. Transformers lists the tensors that a model does not use, such as layers that only draft tokens."""
+    state = model.state_dict()
+    renamed = renamer(model, state)
+    ignored = re.compile("|".join(getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ["(?!)"]))
+    found: dict[str, Conversion] = {}
+    for name in sorted(files.places, key=dot_natural_key):
+        target, rule, pattern = renamed(name)
+        if target in state:
+            conversion = found.setdefault(target, Conversion(target, rule))
+            conversion.parts.append((pattern, name))
+            if rule is not conversion.rule or (rule is None and len(conversion.parts) > 1):
+                raise NotApplicable("other_tensors")
+        elif not name.endswith(COMPUTED) and not ignored.search(target):
+            raise NotApplicable("other_tensors")
+    return list(found.values())
+
+
+def sources(model: transformers.PreTrainedModel, files: TensorFiles) -> dict[int, tuple[str, Conversion]]:
+    """Name and conversion of each entry of the model's state, by its identity. Tied parameters are one. Conversions are tried with shapes alone."""
+    plan: dict[str, Conversion] = {}
+    state = model.state_dict(keep_vars=True)
+    for conversion in conversions(model, files):
+        try:
+            made = conversion.make(model, files.shape)
+        except Exception as error:
+            print(error, file=sys.stderr)
+            raise NotApplicable("other_tensors") from error
+        if any(name not in state or tensor.shape != state[name].shape for name, tensor in made.items()):
+            raise NotApplicable("other_tensors")
+        plan.update(dict.fromkeys(made, conversion))
+    found: dict[int, tuple[str, Conversion]] = {}
+    for name, entry in state.items():
+        if name in plan:
+            found.setdefault(id(entry), (name, plan[name]))
+    if any(id(entry) not in found for entry in state.values()):
+        raise NotApplicable("other_tensors")
+    return found
+
+
+class ReadOnUse(dict):
+    """Parameters of a module, each read when this module or another uses it. Who looks at all of them, for shapes or the device, gets values without memory
+    that are no numbers, so that a result made of them is refused."""
+
+    def __init__(self, parameters: dict[str, nn.Parameter | None], read: Callable[[str], nn.Parameter]):
+        blank = torch.tensor(torch.nan)
+        super().__init__({key: each if each is None else nn.Parameter(blank.expand(each.shape), requires_grad=False) for key, each in parameters.items()})
+        self.source = read
+        self.used: dict[str, nn.Parameter | None] = {}
+
+    def __getitem__(self, key: str) -> nn.Parameter | None:
+        if key not in self.used:
+            # The rule that makes it may look at its shape.
+            self.used[key] = super().__getitem__(key)
+            if self.used[key] is not None:
+                self.used[key] = self.source(key)
+        return self.used[key]
+
+
+def forget(module: nn.Module, *_: object) -> None:
+    """Frees what was used of a module and those in it."""
+    for each in module.modules():
+        each._parameters.used.clear()
+
+
+def load(model: transformers.PreTrainedModel, files: TensorFiles, is_kept: bool) -> None:
+    """Gives the model its weights: all now if they are kept, or else each when it is used, until the module that uses it has computed."""
+    found = sources(model, files)
     kept: dict[str, nn.Parameter] = {}
 
-    def read(name: str) -> nn.Parameter:
-        return kept[name] if name in kept else nn.Parameter(files.read(name), requires_grad=False)
+    def read(name: str, conversion: Conversion) -> nn.Parameter:
+        return nn.Parameter(conversion.make(model, files.read)[name], requires_grad=False)
 
-    def attach(module: nn.Module) -> None:
-        empty = {key: parameter for key, parameter in module._parameters.items() if parameter is not None}
-        own = {key: names[id(parameter)] for key, parameter in empty.items()}
-
-        def load(*_: object) -> None:
-            for key, name in own.items():
-                if module._parameters[key].device.type == "meta":
-                    module._parameters[key] = read(name)
-                    if module._parameters[key].shape != empty[key].shape:
-                        raise NotApplicable("other_tensors")
-                    if is_kept:
-                        kept[name] = module._parameters[key]
-
-        def release(*_: object) -> None:
-            module._parameters.update(empty)
-
-        if own:
-            module.register_forward_pre_hook(load)
-            if not is_kept:
-                module.register_forward_hook(release)
+    def fill(module: nn.Module) -> None:
+        own = {key: found[id(each)] for key, each in module._parameters.items() if each is not None}
+        if is_kept:
+            for key, (name, conversion) in own.items():
+                kept[name] = module._parameters[key] = kept[name] if name in kept else read(name, conversion)
+        else:
+            module._parameters = ReadOnUse(module._parameters, lambda key: read(*own[key]))
+            module.register_forward_hook(forget)
+        for key, buffer in module._buffers.items():
+            if id(buffer) in found:
+                name, conversion = found[id(buffer)]
+                module._buffers[key] = conversion.make(model, files.stored)[name].to(buffer.dtype)
 
     for module in model.modules():
-        attach(module)
-
-
-def loaded_whole(config: transformers.PretrainedConfig, folder: Path) -> transformers.PreTrainedModel:
-    """The model as Transformers loads it itself, which also knows tensors of other names and shapes."""
-    model, report = getattr(transformers, config.architectures[0]).from_pretrained(
-        folder, config=config, dtype=torch.float32, attn_implementation="eager", use_safetensors=True, local_files_only=True, output_loading_info=True
-    )
-    if any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")):
-        raise NotApplicable("other_tensors")
-    return model.eval()
+        fill(module)
 
 
 def opened(config: transformers.PretrainedConfig, folder: Path, memory_bytes: int) -> tuple[transformers.PreTrainedModel, bool]:
@@ -145,12 +236,7 @@ def opened(config: transformers.PretrainedConfig, folder: Path, memory_bytes: in
     files = TensorFiles(folder)
     model = without_weights(config)
     is_kept = 4 * sum(parameter.numel() for parameter in model.parameters()) <= memory_bytes
-    try:
-        load_on_use(model, files, is_kept)
-    except NotApplicable:
-        if not is_kept:
-            raise
-        model = loaded_whole(config, folder)
+    load(model, files, is_kept)
     return model, is_kept
 
 
