@@ -30,7 +30,7 @@ export interface FaultStage {
   readonly operator: () => ChildProgram
   /** Kills the operator at once and starts another. */
   readonly replaceOperator: Effect.Effect<void>
-  /** An operator that leads anew, and a second one, whose requests the audit log tells apart; how it calls both. */
+  /** An operator that leads again, and a second one; the audit log separates their requests; how it calls both. */
   readonly startSecond: Effect.Effect<{ readonly program: ChildProgram; readonly first: string; readonly second: string }>
   readonly audit: Effect.Effect<ReadonlyArray<AuditEntry>>
   /** Goes on once operators have written so many more objects. */

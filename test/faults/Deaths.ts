@@ -43,7 +43,7 @@ export const makeDeaths = () => {
     return afterWrite ? "after" : "before"
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
-  const besides = <A, E>(end: "before" | "after", write: Effect.Effect<A, E>, death: Effect.Effect<void>) =>
+  const dying = <A, E>(end: "before" | "after", write: Effect.Effect<A, E>, death: Effect.Effect<void>) =>
     end === "before" ? Effect.andThen(death, write) : Effect.ensuring(write, death)
 
   // From the decision on nothing may interrupt the write: an operator that counts as dead and continues would block everything.
@@ -53,7 +53,7 @@ export const makeDeaths = () => {
         const wasDead = dead
         const end = at({ what, about })
         if (end === null) return restore(write)
-        if (!dead) return besides(end, write, plan.instead ?? Effect.void)
+        if (!dead) return dying(end, write, plan.instead ?? Effect.void)
         if (wasDead) return restore(Effect.never)
         const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
         return Effect.andThen(Effect.andThen(last, Effect.sync(die)), restore(Effect.never))
@@ -131,7 +131,7 @@ export const makeDeaths = () => {
           if (dead) return Effect.succeed(null)
           const end = at(write)
           if (end === null) return restore(making)
-          if (!dead) return besides(end, making, plan.instead ?? Effect.void)
+          if (!dead) return dying(end, making, plan.instead ?? Effect.void)
           return Effect.as(Effect.ensuring(end === "after" ? making : Effect.void, Effect.sync(die)), null)
         })
       ),

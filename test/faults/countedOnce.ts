@@ -19,6 +19,6 @@ const tooMany = (gpus: number) => `
 export const countedOnce = (databaseUrl: string, gpus: number) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const found = [...(yield* sql.unsafe(twice)), ...(yield* sql.unsafe(tooMany(gpus)))]
-    assert.deepStrictEqual(found, [])
+    const doubles = [...(yield* sql.unsafe(twice)), ...(yield* sql.unsafe(tooMany(gpus)))]
+    assert.deepStrictEqual(doubles, [])
   }).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(databaseUrl), maxConnections: 1 })), Effect.orDie)

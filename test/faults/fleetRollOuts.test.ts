@@ -32,7 +32,7 @@ const serving = (lane: Lane, { modelId }: Serving) =>
     ([row]) => row.count
   )
 
-/** Rolls the model out to another revision. Returns the least number of engines that got requests meanwhile. */
+/** Rolls the model out to another revision. Returns the least number of engines that got requests during it. */
 const rollOut = Effect.fnUntraced(function* (lane: Lane, served: Serving, index: number) {
   let least = engines
   const watch = Effect.gen(function* () {

@@ -8,7 +8,7 @@ const product = "Seatrial-CPU"
 const gpuMemoryMiB = 16_384
 
 /**
- * Makes the local cluster run the vLLM at `path`, which must be built for processors. The Python beside it also computes
+ * Makes the local cluster run the vLLM at `path`, which must be built for processors. Its Python also computes
  * references if it has torch, as vLLM's own environment does. The GPU of the node is simulated, the engine is not.
  */
 export const cpuVllm = Effect.fnUntraced(function* (path: string) {

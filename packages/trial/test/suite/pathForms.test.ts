@@ -10,8 +10,8 @@ const row = pathForms.find(({ name }) => name === "messages_json_schema")
 const judged = Effect.fnUntraced(function* (content: string) {
   const subject = yield* subjectAt("http://127.0.0.1:9")
   const delta = JSON.stringify({ type: "content_block_delta", delta: { text: content } })
-  const whole = JSON.stringify({ content: [{ type: "text", text: content }], stop_reason: "max_tokens", usage: { input_tokens: 5, output_tokens: 9 } })
-  const post = (_: string, body: string) => Effect.succeed({ status: 200, text: body.includes('"stream":true') ? `data: ${delta}\n\n` : whole })
+  const answer = JSON.stringify({ content: [{ type: "text", text: content }], stop_reason: "max_tokens", usage: { input_tokens: 5, output_tokens: 9 } })
+  const post = (_: string, body: string) => Effect.succeed({ status: 200, text: body.includes('"stream":true') ? `data: ${delta}\n\n` : answer })
   return yield* row?.run({ ...subject, client: { ...subject.client, post } }).pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(detail))) ??
     Effect.succeed("no row")
 }, Effect.provide(FetchHttpClient.layer))
