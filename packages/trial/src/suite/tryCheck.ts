@@ -5,6 +5,7 @@ import type { NotApplicable, TrialCheck } from "./Check.ts"
 import { Finding } from "./finding.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 import { saltOf } from "./saltOf.ts"
+import { thresholds } from "./thresholds.ts"
 
 /** The time of the suite was over before it had a verdict. No fault of the model was found. */
 export class SuiteTimedOut extends Data.TaggedError("SuiteTimedOut")<{ readonly message: string }> {}
@@ -118,10 +119,13 @@ const withoutVerdict = (failure: NotApplicable | SuiteTimedOut): CheckResult =>
 const isNoVerdict = (failure: Failure): failure is NotApplicable | SuiteTimedOut => failure._tag === "NotApplicable" || failure._tag === "SuiteTimedOut"
 
 /**
- * The second attempt. If both ran out of time and nothing was computed, the engine is asked whether it answers at all.
+ * The second attempt. If the engine computed during the first one until its time was over, the second one has the
+ * longest limit, because it would end in the same way. If both ran out of time and nothing was computed, the engine is
+ * asked whether it answers at all.
  */
 const runAgain = Effect.fnUntraced(function* (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, before: Fault) {
-  const second = yield* runOnce(check, subject, clock, 2)
+  const isSlow = before._tag === "CheckTimedOut" && before.isComputing
+  const second = yield* runOnce(check, subject, isSlow ? { ...clock, stretch: Math.max(clock.stretch, thresholds.mostStretch) } : clock, 2)
   if (Result.isSuccess(second) || before._tag === "Unexpected") return second
   const { failure } = second
   return failure._tag === "CheckTimedOut" && !failure.isComputing ? yield* answersAtAll(check, subject, clock, failure) : second

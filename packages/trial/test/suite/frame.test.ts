@@ -237,6 +237,21 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("a check that ran out of time while the engine computed has the longest limit on its second attempt, and else the same one", () =>
+    Effect.gen(function* () {
+      const slow = check("slow", () => Effect.delay(Effect.succeed("4 of 4"), "35 seconds"))
+      const tried = Effect.fnUntraced(function* (lastSignAt: EngineClient["lastSignAt"]) {
+        // Its limits are not extended at first.
+        const { client, ...large } = { ...(yield* subject), parameters: 10_000_000 }
+        const fibre = yield* Effect.forkChild(runSuite({ ...large, client: { ...client, post: answers, lastSignAt } }, () => [slow]))
+        yield* TestClock.adjust("1 minute")
+        return (yield* Fiber.join(fibre)).report.checks[0]?.detail
+      })
+      assert.strictEqual(yield* tried(monotonicMillis), "4 of 4; on the second attempt")
+      assert.strictEqual(yield* tried(Effect.succeed(Number.NEGATIVE_INFINITY)), "not done within 10 s, and no token came")
+    })
+  )
+
   it.effect("a feature that is missing on the chat route is not reported again for a path", () =>
     Effect.gen(function* () {
       const isClaimed = ({ capabilities }: SuiteSubject) => (capabilities.tool_calling.single_call ? null : "not claimed")
