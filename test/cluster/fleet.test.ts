@@ -45,6 +45,12 @@ const scale = Effect.fnUntraced(function* ({ caller, modelId }: FaultStage, repl
   assert.strictEqual((yield* caller.call("PUT", `/v1/models/${modelId}/scaling`, { replicas })).status, 200)
 })
 
+const noneFailed = ({ answered, failures }: { readonly answered: number; readonly failures: ReadonlyArray<string> }) => {
+  assert.deepStrictEqual(failures, [])
+  assert.isAbove(answered, 10)
+  return Effect.logInfo(`${answered} answers, none failed`)
+}
+
 /** Moves the model to a revision with another context, and waits until only that one has engines. Returns the new run. */
 const rollOut = Effect.fnUntraced(function* (stage: FaultStage, earlier: string, index: number) {
   const { caller, modelId } = stage
@@ -94,9 +100,24 @@ const loseNode = Effect.fnUntraced(function* (stage: FaultStage, run: string, re
   yield* stopNode
   yield* eventually("its engine runs on another node", nodesOf(stage, run), (nodes) => nodes.length === replicas && !nodes.includes("doomed"))
   yield* settled(stage, run, replicas)
-  const { answered, failures } = yield* stop
-  assert.deepStrictEqual(failures, [])
-  assert.isAbove(answered, 10)
+  yield* noneFailed(yield* stop)
+})
+
+/** The API server is away while the number changes, for a shorter and a longer time than the lease of the operator. */
+const scaleWithoutApiServer = Effect.fnUntraced(function* (stage: FaultStage, run: string) {
+  const { cluster } = stage
+  const stop = yield* askThroughout(stage)
+  for (const [replicas, outage] of [
+    [engines - 1, "2 seconds"],
+    [engines, "8 seconds"]
+  ] as const) {
+    yield* cluster.kill("kube-apiserver")
+    yield* scale(stage, replicas)
+    yield* Effect.sleep(outage)
+    yield* cluster.start("kube-apiserver")
+    yield* settled(stage, run, replicas)
+  }
+  yield* noneFailed(yield* stop)
 })
 
 it.live(
@@ -116,25 +137,11 @@ it.live(
       }
 
       yield* scaleThroughDeaths(stage, run)
-
-      // Shorter and longer than the lease of the operator.
-      for (const [replicas, outage] of [
-        [engines - 1, "2 seconds"],
-        [engines, "8 seconds"]
-      ] as const) {
-        yield* cluster.kill("kube-apiserver")
-        yield* scale(stage, replicas)
-        yield* Effect.sleep(outage)
-        yield* cluster.start("kube-apiserver")
-        yield* settled(stage, run, replicas)
-      }
-      const { answered, failures } = yield* stop
-      assert.deepStrictEqual(failures, [])
-      assert.isAbove(answered, 10)
-      yield* Effect.logInfo(`${answered} answers, none failed`)
+      yield* noneFailed(yield* stop)
       yield* scale(stage, engines - 1)
       yield* settled(stage, run, engines - 1)
       yield* loseNode(stage, run, engines)
+      yield* scaleWithoutApiServer(stage, run)
       yield* countedOnce(stage.system.databaseUrl, gpus)
     }).pipe(Effect.scoped),
   600_000 + count * 300_000 + deaths * 60_000
