@@ -59,7 +59,7 @@ describe("an answer that is not streamed and is not delivered", () => {
     Effect.gen(function* () {
       for (const script of [() => {}, ({ response: answer }: Call) => void answer.writeHead(200).write("{")]) {
         const { engine } = yield* makeCachingEngine
-        const { address, world } = yield* makeStage([engine.url], { GATEWAY_WHOLE_SECONDS: 0.5 })
+        const { address, world } = yield* makeStage([engine.url], { GATEWAY_WHOLE_SECONDS: 2 })
         engine.script = script
         const received = yield* fetched(address, { body: { ...prompt, max_completion_tokens: 1 } })
         const { note, usage } = endOf(world)
@@ -74,7 +74,7 @@ describe("an answer that is not streamed and is not delivered", () => {
   it.live("because its time ended has no output for the time in which the engine read a long prompt", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
-      const { address, world } = yield* makeStage([engine.url], { GATEWAY_WHOLE_SECONDS: 0.3 })
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_WHOLE_SECONDS: 2 })
       world.route = { ...world.route, maxModelLen: 16_384 }
       const ids = Array.from({ length: 8_000 }, (_, index) => index % 10)
       yield* fetched(address, { path: "/v1/completions", body: { model: "acme/tiny", prompt: ids } })
