@@ -101,14 +101,15 @@ export const serveVllm = Effect.fnUntraced(function* (
 
 /** Loads the weights of a folder into a running vLLM that `reloads`. A start takes minutes on a busy machine, this a second. */
 export const loadWeights = ({ url }: Served, folder: string) =>
-  Effect.promise(async () => {
+  Effect.tryPromise(async () => {
     const post = async (path: string, body: object) => {
       const answer = await fetch(`${url}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
       if (!answer.ok) throw new Error(`POST ${path} answered ${answer.status}: ${await answer.text()}`)
     }
     await post("/collective_rpc", { method: "reload_weights", kwargs: { weights_path: folder } })
     await post("/reset_prefix_cache", {})
-  })
+    // The engine may just have closed the kept connection that a request uses.
+  }).pipe(Effect.retry({ times: 2 }), Effect.orDie)
 
 /** The same with a sample model, by default with its own files. */
 export const startVllm = (name: TrainedName, starting: Partial<Starting> = {}) => serveVllm(deployed(name), { files: trainedFiles(name), ...starting })
