@@ -81,10 +81,10 @@ it.live(
       const path = `/apis/seatrial.dev/v1alpha1/namespaces/${namespace}/modeldeployments/tiny/scale`
       const scale = Schema.decodeUnknownSync(Scale)(yield* command("kubectl", ["get", "--raw", path]))
       assert.deepStrictEqual([scale.spec.replicas, scale.status.replicas], [2, 2])
-      const places = Effect.map(patiently(kube.list(Pod, { namespace, labelSelector: scale.status.selector })), (pods) =>
+      const nodes = Effect.map(patiently(kube.list(Pod, { namespace, labelSelector: scale.status.selector })), (pods) =>
         pods.map(({ spec }) => spec?.nodeName ?? "none")
       )
-      const two = yield* places
+      const two = yield* nodes
       assert.deepStrictEqual([two.length, new Set(two.map((node) => node === "sim-1")).size], [2, 2], `two engines in one zone: ${two.join()}`)
       assert.isAbove(wholeOf(yield* ask(caller, "local/tiny")).usage.completion_tokens, 0)
       assert.match(yield* command("kubectl", ["get", "mdep", "tiny", within, "-o", "wide"]), /DESIRED +GRANTED +READY ENGINES.* {2}2 +2 +2 /su)
@@ -95,7 +95,7 @@ it.live(
 
       yield* command("kubectl", ["scale", "mdep", "tiny", within, "--replicas=1"])
       yield* numbers("1 1 1")
-      assert.strictEqual((yield* places).length, 1)
+      assert.strictEqual((yield* nodes).length, 1)
 
       const gateway = yield* startGateway(
         { caller, databaseUrl: state.database_url, encryptionKey: state.encryption_key, apiKey: state.api_key },
@@ -110,7 +110,7 @@ it.live(
           { concurrency: "unbounded" }
         )
         yield* numbers("3 3 3")
-        assert.strictEqual(new Set(yield* places).size, 3)
+        assert.strictEqual(new Set(yield* nodes).size, 3)
         // One engine is enough for the last two clients.
         const [last, ...first] = stop
         const ended = yield* Effect.all(first)

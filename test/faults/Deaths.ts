@@ -7,15 +7,15 @@ export interface Write {
   readonly about: string
 }
 
-/** When operators die: the first one at the write number `at` (0: none dies). If `every` is not 0, each later one dies `every` writes later, before and after a write in turn. */
+/** When the operator, or another program, dies: the first one at the write number `at` (0: none dies). If `every` is not 0, each later one dies `every` writes later, before and after a write in turn. */
 export interface DeathPlan {
   readonly at: number
   readonly afterWrite: boolean
   readonly every?: number
   /** Whether a write counts, by its subject and its kind. */
   readonly concerns?: (about: string, what: string) => boolean
-  /** Kills another program. The operator waits for it at the write, and survives. */
-  readonly instead?: Effect.Effect<void>
+  /** Kills another program. The operator waits for that at the write, and survives. */
+  readonly killOther?: Effect.Effect<void>
 }
 
 /**
@@ -38,12 +38,12 @@ export const makeDeaths = () => {
     if (plan.concerns?.(about, what) === false) return null
     count++
     if (count !== next) return null
-    dead = plan.instead === undefined
+    dead = plan.killOther === undefined
     killed.push(`${afterWrite ? "after" : "before"} ${what}`)
     return afterWrite ? "after" : "before"
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
-  const dying = <A, E>(end: "before" | "after", write: Effect.Effect<A, E>, death: Effect.Effect<void>) =>
+  const withDeath = <A, E>(end: "before" | "after", write: Effect.Effect<A, E>, death: Effect.Effect<void>) =>
     end === "before" ? Effect.andThen(death, write) : Effect.ensuring(write, death)
 
   // From the decision on nothing may interrupt the write: an operator that counts as dead and continues would block everything.
@@ -53,7 +53,7 @@ export const makeDeaths = () => {
         const wasDead = dead
         const end = at({ what, about })
         if (end === null) return restore(write)
-        if (!dead) return dying(end, write, plan.instead ?? Effect.void)
+        if (!dead) return withDeath(end, write, plan.killOther ?? Effect.void)
         if (wasDead) return restore(Effect.never)
         const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
         return Effect.andThen(Effect.andThen(last, Effect.sync(die)), restore(Effect.never))
@@ -131,7 +131,7 @@ export const makeDeaths = () => {
           if (dead) return Effect.succeed(null)
           const end = at(write)
           if (end === null) return restore(making)
-          if (!dead) return dying(end, making, plan.instead ?? Effect.void)
+          if (!dead) return withDeath(end, making, plan.killOther ?? Effect.void)
           return Effect.as(Effect.ensuring(end === "after" ? making : Effect.void, Effect.sync(die)), null)
         })
       ),

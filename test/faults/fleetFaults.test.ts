@@ -46,7 +46,7 @@ const everyDeath = Effect.fnUntraced(function* (fleet: Fleet, gateways?: Gateway
           yield* fleet.scale(replicas)
           continue
         }
-        const killed = yield* scaleThroughDeath(fleet, replicas, { at, afterWrite, ...(gateways === undefined ? {} : { instead: gateways.kill }) })
+        const killed = yield* scaleThroughDeath(fleet, replicas, { at, afterWrite, ...(gateways === undefined ? {} : { killOther: gateways.kill }) })
         missed.set(replicas, killed === null ? (missed.get(replicas) ?? 0) + 1 : 0)
         if (killed !== null) deaths++
         if (gateways !== undefined) yield* gateways.replace

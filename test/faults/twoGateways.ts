@@ -38,11 +38,11 @@ export const openGateways = Effect.fnUntraced(function* (system: GatewayOf, mode
         })
       )
     })
-  const prepared = Effect.gen(function* () {
+  const ensureSpare = Effect.gen(function* () {
     if (spare === active) spare = yield* startGateway(system)
   }).pipe(Effect.provideService(Scope.Scope, scope))
   const kill = Effect.gen(function* () {
-    yield* prepared
+    yield* ensureSpare
     const victim = active
     const lost = yield* startStream(victim.address, system.apiKey, model)
     active = spare
@@ -54,7 +54,7 @@ export const openGateways = Effect.fnUntraced(function* (system: GatewayOf, mode
   return {
     caller: { ...system.caller, call },
     kill: lock.withPermits(1)(kill),
-    replace: lock.withPermits(1)(prepared),
+    replace: lock.withPermits(1)(ensureSpare),
     deaths: (): typeof deaths => deaths,
     /** Asserts that only requests failed that were open at a gateway when it died. */
     assertFailures: (failures: ReadonlyArray<FailedRequest>) => {

@@ -80,7 +80,7 @@ export const gatewayMetrics = {
     "gauge",
     ["model"],
     "answers",
-    "Places that requests hold at the engines of a model: one for each answer of a request (`n`)"
+    "Answers that engines of a model write, or whose record is not written yet; a request with `n` counts n times"
   ),
   queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a slot at an engine"),
   engines: family(

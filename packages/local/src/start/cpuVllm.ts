@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync } from "node:fs"
+import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Effect } from "effect"
 import { StartError } from "./StartError.ts"
@@ -15,7 +15,10 @@ export const cpuVllm = Effect.fnUntraced(function* (path: string) {
   const program = resolve(path)
   const python = join(dirname(program), "python")
   yield* Effect.try({
-    try: () => accessSync(program, constants.X_OK),
+    try: () => {
+      accessSync(program, constants.X_OK)
+      if (!statSync(program).isFile()) throw new Error("a folder")
+    },
     catch: () => new StartError({ message: `--vllm: there is no program ${program}. Name the file \`vllm\` of a Python environment.` })
   })
   const environment = {

@@ -18,11 +18,11 @@ describe("a vLLM for processors", () => {
     Effect.gen(function* () {
       const refused = yield* Effect.flip(cpuVllm("/nowhere/vllm"))
       assert.match(refused.message, /^--vllm: there is no program \/nowhere\/vllm\./u)
-      assert.include((yield* Effect.flip(cpuVllm(import.meta.filename))).message, "there is no program")
+      for (const path of [import.meta.filename, import.meta.dirname]) assert.include((yield* Effect.flip(cpuVllm(path))).message, "there is no program")
     })
   )
 
-  it.effect("computes no references if there is no Python beside it", () =>
+  it.effect("computes no references if its folder has no Python", () =>
     Effect.gen(function* () {
       const { hostClass, images } = yield* cpuVllm(command)
       assert.notProperty(hostClass.spec, "referenceJob")

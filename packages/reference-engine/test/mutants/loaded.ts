@@ -11,6 +11,11 @@ const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor
   return { ...tensor, bits: Uint16Array.from(values, toBfloat16) }
 }
 
+/** Changes the values of each loaded matrix. */
+const inMatrices = (change: (values: Float32Array) => void) => (): Seams => ({
+  loaded: (_, tensor) => (tensor.shape.length === 1 ? tensor : changed(tensor, change))
+})
+
 /** The size of a head of the sample model. */
 const headDim = 32
 
@@ -33,29 +38,19 @@ const swappedRows =
 export const loadedMutants: Mutants = {
   loaded_in_8_bits: {
     spoils: "loaded matrices are rounded to 8 bits",
-    seams: () => ({
-      loaded: (_, tensor) =>
-        tensor.shape.length === 1
-          ? tensor
-          : changed(tensor, (values) => {
-              for (let from = 0; from < values.length; from += 128) {
-                const group = values.subarray(from, from + 128)
-                const largest = group.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
-                for (const [at, value] of group.entries()) group[at] = (Math.round((value / largest) * 127) / 127) * largest
-              }
-            })
+    seams: inMatrices((values) => {
+      for (let from = 0; from < values.length; from += 128) {
+        const group = values.subarray(from, from + 128)
+        const largest = group.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
+        for (const [at, value] of group.entries()) group[at] = (Math.round((value / largest) * 127) / 127) * largest
+      }
     })
   },
   loaded_in_fp8: {
     spoils: "loaded matrices are rounded to 8-bit floats (e4m3) with one scale for each",
-    seams: () => ({
-      loaded: (_, tensor) =>
-        tensor.shape.length === 1
-          ? tensor
-          : changed(tensor, (values) => {
-              const scale = values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) / 448
-              for (const [at, value] of values.entries()) values[at] = toFloat8(value / scale, 3, -6) * scale
-            })
+    seams: inMatrices((values) => {
+      const scale = values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) / 448
+      for (const [at, value] of values.entries()) values[at] = toFloat8(value / scale, 3, -6) * scale
     })
   },
   loaded_norm_shifted: {
