@@ -47,7 +47,7 @@ export const cpuVllm = Effect.fnUntraced(function* (path: string) {
         pricePerGpuHour: "100000",
         benchmarkSeconds: 20,
         bootDeadlineSeconds: 900,
-        ...(existsSync(python) ? { referenceJob } : {})
+        referenceJob: existsSync(python) ? referenceJob : { enabled: false }
       }
     }
   }

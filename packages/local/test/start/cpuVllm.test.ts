@@ -25,7 +25,7 @@ describe("a vLLM for processors", () => {
   it.effect("computes no references if its folder has no Python", () =>
     Effect.gen(function* () {
       const { hostClass, images } = yield* cpuVllm(command)
-      assert.notProperty(hostClass.spec, "referenceJob")
+      assert.deepStrictEqual(hostClass.spec.referenceJob, { enabled: false })
       assert.deepStrictEqual(
         Object.values(images).map(({ environment }) => environment.CPU_VLLM),
         [command]

@@ -50,10 +50,16 @@ const WeightsCache = Schema.Struct({
 
 /** The Job that computes the reference of a commit. */
 const ReferenceJob = Schema.Struct({
+  enabled: optional(
+    Schema.Boolean.annotate({
+      description: "Whether the references of commits are computed. Default true. If false, only administrators add references.",
+      default: true
+    })
+  ),
   image: optional(
     Schema.String.check(Schema.isBetweenLength(1, 512)).annotate({
       description:
-        "Image with Python, torch, transformers and safetensors. Default: the image of the engine that the model is deployed on, if that engine runs on GPUs. Simulated classes have no default: they compute references only if they name an image."
+        "Image with Python, torch, transformers and safetensors. Default: the image of the engine that the model is deployed on, if that engine runs on GPUs. Simulated classes and the reference engine have no default: they compute references only if an image is set."
     })
   ),
   python: optional(
@@ -81,7 +87,7 @@ const ReferenceJob = Schema.Struct({
   tolerations: optional(Schema.Array(Toleration).annotate({ description: "Taints that the Job tolerates." }))
 }).annotate({
   description:
-    "Computes the reference of each commit once, on processors, before its trial compares the engine with it. {} uses the defaults. Default: none; only administrators add references."
+    "Computes the reference of each commit once, on processors, before its trial compares the engine with it. Default: {}, which uses the defaults of all fields."
 })
 
 /** A volume that engines write to. */

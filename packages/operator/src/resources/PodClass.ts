@@ -143,9 +143,10 @@ const hostClassOf = (name: string, spec: HostClassSpec): HostClass => ({
 
 const podClassOf = (name: string, spec: HostClassSpec): PodClass => {
   const { gpuCount, gpuMemoryBytes, gpuPool, pricePerGpuHour, referenceJob, runtimes, simulated, ...settings } = { ...defaults, ...spec }
+  const { enabled = true, ...job } = referenceJob ?? {}
   return {
     ...settings,
-    ...(referenceJob === undefined ? {} : { referenceJob: { ...referenceDefaults, ...referenceJob } }),
+    ...(enabled ? { referenceJob: { ...referenceDefaults, ...job } } : {}),
     hostClass: hostClassOf(name, spec),
     weightsCache: spec.weightsCache === undefined ? null : { ...cacheDefaults, ...spec.weightsCache },
     sharedMemoryBytes: spec.sharedMemoryBytes ?? (gpuCount > 1 ? 8 : 1) * gib,

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { referenceProgram } from "@seatrial/trial"
+import { Option } from "effect"
 import { observeReferenceJob } from "../../src/gather/observeReference.ts"
 import { type ReferencePlan, referenceJob, referencePlan } from "../../src/objects/referenceJob.ts"
 import { ObservedReference } from "../../src/observation/ObservedReference.ts"
-import type { ReferenceJobOf } from "../../src/resources/PodClass.ts"
+import { type ReferenceJobOf, toPodClass } from "../../src/resources/PodClass.ts"
 import type { WatchedJob, WatchedPod } from "../../src/resources/watched.ts"
 import { adapted, baseCommit } from "../adapted.ts"
 import { commit, hostClass, podClass, revision } from "../observations.ts"
@@ -87,7 +88,17 @@ describe("the Job of a reference", () => {
     assert.notInclude(referenceProgram, "$")
   })
 
-  it("exists only if the class asks for references, with the image of an engine for GPUs or with its own", () => {
+  it("exists for each class with an engine for GPUs, unless the class disables it", () => {
+    const { gpu_count: gpuCount, gpu_pool: gpuPool, name, runtimes } = hostClass
+    const spec = { runtimes, gpuPool, gpuCount, gpuMemoryBytes: 2 ** 30, pricePerGpuHour: "1" }
+    const planWith = (fields: object) => referencePlan(revision, Option.getOrThrow(toPodClass({ metadata: { name }, spec: { ...spec, ...fields } })), gpu)
+    assert.strictEqual(planWith({})?.image, "reference:1")
+    assert.deepInclude(planWith({ referenceJob: { memoryBytes: 2 ** 30 } })?.job, { cpu: 4, memoryBytes: 2 ** 30, waitSeconds: 600 })
+    assert.isNull(planWith({ referenceJob: { enabled: false, image: "python:1" } }))
+    assert.isNull(planWith({ simulated: true }))
+  })
+
+  it("exists only if the class computes references, with the image of an engine for GPUs or with its own", () => {
     const { referenceJob: _, ...without } = real
     assert.isNull(referencePlan(revision, without, gpu))
     assert.isNull(referencePlan(revision, real, { needsGpu: false }))
