@@ -73,6 +73,7 @@ const published = {
   deepseek_v3: "model.layers.1.mlp.gate.e_score_correction_bias",
   qwen3_next: "model.layers.1.mlp.experts.3.down_proj.weight",
   gpt_oss: "model.layers.1.mlp.experts.gate_up_proj",
+  gpt_oss_packed: "model.layers.1.mlp.experts.gate_up_proj_blocks",
   llama4_text: "model.layers.1.feed_forward.experts.gate_up_proj"
 }
 

@@ -34,11 +34,20 @@ try:
 except ImportError:
     # Before version 5 a model has the names of its files.
     get_model_conversion_mapping = dot_natural_key = None
+try:
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors as unpacked
+except ImportError:
+    # Versions without it do not have the architectures with such files either.
+    unpacked = None
 
 # Tokens of one pass. It bounds the memory for logits and attention.
 PASS_TOKENS = 2048
 # Rows of logits that are normalized at once.
 ROWS = 64
+# The ends of the names of tensors that hold 4-bit values, and the scale of each 32.
+BLOCKS, SCALES = "_blocks", "_scales"
+# Groups of 32 values that are unpacked at once.
+UNPACKED_ROWS = 2**20
 # Files of early conversions have this constant of each layer, which the model computes itself.
 COMPUTED = ("rotary_emb.inv_freq",)
 
@@ -48,13 +57,16 @@ class NotApplicable(Exception):
 
 
 class TensorFiles:
-    """The tensors of the safetensors files of a folder, by name."""
+    """The tensors of the safetensors files of a folder, by name. Blocks and scales of MXFP4 are one tensor, with the name of its parameter."""
 
     def __init__(self, folder: Path):
         self.files = [safe_open(path, framework="pt", device="cpu") for path in sorted(folder.glob("*.safetensors"))]
         self.places = {name: file for file in self.files for name in file.keys()}
         if not self.places:
             raise NotApplicable("no_safetensors")
+        blocks = {name.removesuffix(BLOCKS) for name in self.places if name.endswith(BLOCKS)}
+        self.packed = {name for name in blocks if name + SCALES in self.places}
+        self.names = self.packed | {name for name in self.places if name.removesuffix(BLOCKS).removesuffix(SCALES) not in self.packed}
 
     def stored(self, name: str) -> torch.Tensor:
         """The tensor as it is in the file."""
@@ -62,10 +74,15 @@ class TensorFiles:
 
     def shape(self, name: str) -> torch.Tensor:
         """A tensor of the same shape without memory."""
+        if name in self.packed:
+            experts, outputs, groups, half = self.places[name + BLOCKS].get_slice(name + BLOCKS).get_shape()
+            return torch.empty((experts, groups * 2 * half, outputs), device="meta")
         return torch.empty(self.places[name].get_slice(name).get_shape(), device="meta")
 
     def read(self, name: str) -> torch.Tensor:
         """The tensor in 32 bits."""
+        if name in self.packed:
+            return unpacked(self.stored(name + BLOCKS), self.stored(name + SCALES), dtype=torch.float32, rows_per_chunk=UNPACKED_ROWS)
         tensor = self.stored(name)
         if not tensor.is_floating_point() or tensor.element_size() < 2:
             raise NotApplicable("quantized")
@@ -79,8 +96,12 @@ def configuration(folder: Path) -> transformers.PretrainedConfig:
         # Without permission for remote code Transformers refuses with this type for unknown architectures, too.
         print(error, file=sys.stderr)
         raise NotApplicable("unknown_architecture") from error
-    if getattr(config, "quantization_config", None) is not None:
-        raise NotApplicable("quantized")
+    quantization = getattr(config, "quantization_config", None)
+    if quantization is not None:
+        if not isinstance(quantization, dict) or quantization.get("quant_method") != "mxfp4":
+            raise NotApplicable("quantized")
+        # The model has the values that the packed ones stand for.
+        del config.quantization_config
     return config
 
 
@@ -147,7 +168,7 @@ def conversions(model: transformers.PreTrainedModel, files: TensorFiles) -> list
     renamed = renamer(model, state)
     ignored = re.compile("|".join(getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ["(?!)"]))
     found: dict[str, Conversion] = {}
-    for name in sorted(files.places, key=dot_natural_key):
+    for name in sorted(files.names, key=dot_natural_key):
         target, rule, pattern = renamed(name)
         if target in state:
             conversion = found.setdefault(target, Conversion(target, rule))

@@ -68,9 +68,12 @@ const filesComplete: ReadonlySet<Phase> = new Set(["waiting", "queued", "provisi
 /** Whether the run has complete weights, and its trial may still use a reference. */
 const needsReference = ({ engineRun, id, phase }: Run, { checks }: RunRevision): boolean => checks === null && engineRun === id && filesComplete.has(phase)
 
+/** Formats of weights that Transformers turns into the exact values on a CPU, and engines do not round further by themselves. */
+const computableFormats: ReadonlySet<string> = new Set(["none", "mxfp4"])
+
 /** The stored state of the commit; null if it has no reference and no known cause. */
 const settled = Effect.fnUntraced(function* ({ facts }: RunRevision, { attempt }: ReferencePlan) {
-  if (facts.config.quantization !== "none") return ObservedReference.Settled({ code: "quantized" })
+  if (!computableFormats.has(facts.config.quantization)) return ObservedReference.Settled({ code: "quantized" })
   const { isKnown, missing } = yield* (yield* Runs).referenceState(attempt)
   return isKnown || missing !== null ? ObservedReference.Settled({ code: isKnown ? null : missing }) : null
 })

@@ -15,16 +15,18 @@ const missingEvent = ({ kube }: Stage, code: string) => {
 }
 
 describe("the reference of a commit", () => {
-  it.effect("is computed by a Job beside the start of the engine, stored, and the Job is deleted", () => {
-    const stage = stageWith()
-    stage.setReferenceStory(succeeds(stage))
-    return Effect.gen(function* () {
-      yield* stage.operate(stage.until(() => serves(stage)() && jobsOf(stage).length === 0))
-      assert.deepStrictEqual(stage.references, [computed])
-      assert.strictEqual(stage.writes.filter((write) => write.startsWith("create Job reference-")).length, 1)
-      assert.isBelow(stage.writes.indexOf("add reference"), stage.writes.indexOf("record checks"))
+  for (const quantization of ["none", "mxfp4"]) {
+    it.effect(`is computed by a Job beside the start of the engine, stored, and the Job is deleted (quantization ${quantization})`, () => {
+      const stage = stageWith(undefined, { ...revision.facts, config: { ...revision.facts.config, quantization } })
+      stage.setReferenceStory(succeeds(stage))
+      return Effect.gen(function* () {
+        yield* stage.operate(stage.until(() => serves(stage)() && jobsOf(stage).length === 0))
+        assert.deepStrictEqual(stage.references, [computed])
+        assert.strictEqual(stage.writes.filter((write) => write.startsWith("create Job reference-")).length, 1)
+        assert.isBelow(stage.writes.indexOf("add reference"), stage.writes.indexOf("record checks"))
+      })
     })
-  })
+  }
 
   it.effect("is computed by nobody if the class does not ask for it, or has no image with Python", () =>
     Effect.gen(function* () {

@@ -49,6 +49,13 @@ export const windowDistances = (engine: Scored, reference: Scored): ReadonlyArra
 /** The largest distance that a window may have, in nats per token. */
 type Limits = Pick<WindowDistance, "mean" | "absolute" | "worst">
 
+/**
+ * The limits of an engine. Kernels for packed weights may round activations too, by engine and GPU, and no such engine
+ * was measured.
+ */
+export const limitsOf = ({ reducesPrecision, repository }: Pick<SuiteSubject, "reducesPrecision" | "repository">): Limits =>
+  reducesPrecision === true || repository.config.quantization !== "none" ? thresholds.reducedReference : thresholds.reference
+
 /** How far a distance is beyond its limits: the largest share of a limit. A value that is no number is beyond all. */
 const shareOf = ({ absolute, mean, worst }: WindowDistance, most: Limits): number => {
   const share = Math.max(mean / most.mean, absolute / most.absolute, worst / most.worst)
@@ -97,7 +104,7 @@ const compare = Effect.fnUntraced(function* (subject: SuiteSubject, reference: M
     scored,
     sequences.map(({ logprobs }) => logprobs)
   )
-  const most = subject.reducesPrecision === true ? thresholds.reducedReference : thresholds.reference
+  const most = limitsOf(subject)
   const worst = worstWindow(distances, most)
   if (worst === undefined) return yield* new NotApplicable({ reason: "no_reference" })
   const figures = `mean ${worst.mean.toFixed(4)}, absolute ${worst.absolute.toFixed(4)}, one ${worst.worst.toFixed(2)} from Transformers ${reference.transformers} at ${worst.from} to ${worst.to - 1}, the worst of ${distances.length} windows`

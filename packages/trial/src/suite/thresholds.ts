@@ -153,7 +153,7 @@ export const thresholds = {
    * Maximum distance from the reference in each window of positions: of the mean, token by token, and of one token.
    */
   reference: { mean: 0.012, absolute: 0.08, worst: 2 },
-  /** The same if the settings of the deployment quantize weights or cache. */
+  /** The same if the settings of the deployment quantize weights or cache, or the files are quantized. */
   reducedReference: { mean: 0.05, absolute: 0.3, worst: 4 },
   /** Where the windows begin; the last one ends at the last number. */
   referenceWindows: [0, 64, 128, 256, 512],

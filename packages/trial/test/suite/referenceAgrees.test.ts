@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { isWithin, referenceAgrees, windowDistances, worstWindow } from "../../src/suite/referenceAgrees.ts"
+import { isWithin, limitsOf, referenceAgrees, windowDistances, worstWindow } from "../../src/suite/referenceAgrees.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import { thresholds } from "../../src/suite/thresholds.ts"
 import { subjectAt } from "./subject.ts"
@@ -51,6 +51,17 @@ describe("the comparison with a reference", () => {
     const engine = [scored(511, (at) => (at >= 128 && at < 256 ? 0.3 : 0.01))]
     assert.deepInclude(worstWindow(windowDistances(engine, [scored(511)]), most), { from: 128, to: 256, tokens: 128 })
   })
+
+  it.effect("allows more if the settings or the files may make the engine round weights, cache or activations", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:1")
+      const { repository } = subject
+      const packed = { ...repository, config: { ...repository.config, quantization: "mxfp4" } }
+      assert.strictEqual(limitsOf(subject), thresholds.reference)
+      assert.strictEqual(limitsOf({ ...subject, reducesPrecision: true }), thresholds.reducedReference)
+      assert.strictEqual(limitsOf({ ...subject, repository: packed }), thresholds.reducedReference)
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
 
   it.effect("does not apply to a commit without a reference, and the last row says so", () =>
     Effect.gen(function* () {
