@@ -205,12 +205,11 @@ const avoiding = (affinity: Affinity, nodes: ReadonlyArray<string>): Affinity =>
 }
 
 /**
- * Engines above the first prefer zones and nodes without an engine of the revision. They have no topology spread
- * constraints, because the scheduler leaves nodes without one of the topology keys out of all constraints, and many
- * clusters have no zones.
+ * Engines prefer zones and nodes without another engine of the revision. They have no topology spread constraints,
+ * because the scheduler leaves nodes without one of the topology keys out of all constraints, and many clusters have no
+ * zones.
  */
-const apart = (affinity: Affinity, { ordinal = 0, run }: EnginePodInput): Affinity => {
-  if (ordinal === 0) return affinity
+const apart = (affinity: Affinity, { run }: EnginePodInput): Affinity => {
   const labelSelector = { matchLabels: { [deploymentLabel]: run.id, [roleLabel]: "engine" } }
   const terms = ["topology.kubernetes.io/zone", "kubernetes.io/hostname"].map((topologyKey) => ({
     weight: 100,
@@ -220,11 +219,16 @@ const apart = (affinity: Affinity, { ordinal = 0, run }: EnginePodInput): Affini
   return { ...affinity, podAntiAffinity: { ...affinity.podAntiAffinity, preferredDuringSchedulingIgnoredDuringExecution: preferred } }
 }
 
+const affinityField = (affinity: Affinity) => (Object.keys(affinity).length === 0 ? {} : { affinity })
+
 /** The affinity of the class, with the operator's preferences. The scheduler does not wait for those. */
-const affinityOf = (input: EnginePodInput, avoid: ReadonlyArray<string>) => {
-  const affinity = apart(avoiding(input.podClass.affinity, avoid), input)
-  return Object.keys(affinity).length === 0 ? {} : { affinity }
-}
+const affinityOf = (input: EnginePodInput) => affinityField(apart(avoiding(input.podClass.affinity, input.avoid ?? []), input))
+
+/**
+ * The affinity that counts for the digest of the pod. Earlier versions gave no preference to the first engine: with it, a
+ * pod of theirs that has not started would be outdated after an upgrade.
+ */
+const countedAffinity = (input: EnginePodInput) => affinityField((input.ordinal ?? 0) === 0 ? input.podClass.affinity : apart(input.podClass.affinity, input))
 
 const specOf = (input: EnginePodInput) => {
   const { podClass, settings } = input
@@ -243,7 +247,7 @@ const specOf = (input: EnginePodInput) => {
     ...(schedulerName === null ? {} : { schedulerName }),
     ...(resourceClaims.length === 0 ? {} : { resourceClaims }),
     nodeSelector,
-    ...affinityOf(input, []),
+    ...countedAffinity(input),
     tolerations,
     ...pullSecrets(settings),
     securityContext: podSecurity(podClass, start.group),
@@ -263,8 +267,8 @@ const madeFrom = ({ annotations, labels }: PodClass, spec: object): string =>
 
 /**
  * The pod of a run's engine: read-only weights, offline, no credentials, all GPUs of the host class, ready when the
- * engine reports it. The pod has no owner, because deleting the custom resource must not delete a serving engine. Only
- * the operator deletes it.
+ * engine reports it. The custom resource does not own the pod: its deletion must not delete a serving engine. Only the
+ * operator deletes the pod.
  */
 export const enginePod = (input: EnginePodInput): KubeObject => {
   const { podClass, run, settings } = input
@@ -290,8 +294,8 @@ export const enginePod = (input: EnginePodInput): KubeObject => {
         [madeFromAnnotation]: madeFrom(podClass, spec)
       }
     },
-    // Avoided nodes do not make another pod outdated.
-    spec: { ...spec, ...affinityOf(input, input.avoid ?? []) }
+    // Preferences do not make another pod outdated.
+    spec: { ...spec, ...affinityOf(input) }
   }
   return object
 }

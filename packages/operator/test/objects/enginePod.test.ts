@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { Option } from "effect"
 import { disruptionBudget } from "../../src/objects/disruptionBudget.ts"
+import { digestOf } from "../../src/objects/engineObjects.ts"
 import { enginePod } from "../../src/objects/enginePod.ts"
 import { type PodClass, toPodClass } from "../../src/resources/PodClass.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
@@ -38,7 +39,7 @@ describe("an engine's pod", () => {
     assert.notProperty(specOf().spec, "runtimeClassName")
   })
 
-  it("prefers zones and nodes without an engine of its revision, except for the first one", () => {
+  it("prefers zones and nodes without another engine of its revision", () => {
     const affinityOf = (ordinal: number) => {
       const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
       const pod = enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights", ordinal })
@@ -49,8 +50,7 @@ describe("an engine's pod", () => {
       weight: 100,
       podAffinityTerm: { topologyKey, labelSelector }
     }))
-    assert.deepStrictEqual(affinityOf(1), { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: apart } })
-    assert.isUndefined(affinityOf(0))
+    for (const ordinal of [0, 1]) assert.deepStrictEqual(affinityOf(ordinal), { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: apart } })
   })
 
   it("has every field that its host class sets for pods, and the labels, annotations and variables that Seatrial needs", () => {
@@ -62,15 +62,17 @@ describe("an engine's pod", () => {
     assert.deepInclude(spec, {
       priorityClassName: "high",
       schedulerName: "other",
-      affinity: everyPodField.affinity,
       resourceClaims: [{ name: "nic", resourceClaimTemplateName: "nics" }]
     })
+    const { nodeAffinity, podAntiAffinity } = everyPodField.affinity ?? {}
+    assert.deepStrictEqual(spec.affinity.nodeAffinity, nodeAffinity)
+    assert.deepInclude(spec.affinity.podAntiAffinity, podAntiAffinity ?? {})
     assert.deepInclude(env, { name: "NCCL_IB_HCA", value: "mlx5" })
     assert.deepInclude(resources.requests, { "rdma/hca": "1", "hugepages-2Mi": "64Mi", "ephemeral-storage": String(2 ** 30 + 2 ** 20) })
     assert.deepInclude(resources.limits, { "rdma/hca": "1", "hugepages-2Mi": "64Mi" })
     assert.notProperty(resources.limits, "ephemeral-storage")
     assert.deepStrictEqual(resources.claims, [{ name: "nic" }])
-    for (const field of ["affinity", "priorityClassName", "resourceClaims", "schedulerName"]) assert.notProperty(specOf().spec, field)
+    for (const field of ["priorityClassName", "resourceClaims", "schedulerName"]) assert.notProperty(specOf().spec, field)
   })
 
   it("is outdated if a field of its host class changes, and not because it avoids nodes", () => {
@@ -100,6 +102,15 @@ describe("an engine's pod", () => {
       [5, 100]
     )
     assert.isDefined(preferred.requiredDuringSchedulingIgnoredDuringExecution)
+  })
+
+  it("is not outdated if an earlier version created it: the preference of a first engine for other nodes does not count", () => {
+    const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+    for (const ordinal of [0, 1]) {
+      const { metadata, spec } = JSON.parse(JSON.stringify(enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights", ordinal })))
+      const { affinity: _, ...withoutAffinity } = spec
+      assert.strictEqual(metadata.annotations["seatrial.dev/made-from"], digestOf(ordinal === 0 ? withoutAffinity : spec))
+    }
   })
 
   it("runs the image with which its revision was verified, and before that the image of its host class", () => {
