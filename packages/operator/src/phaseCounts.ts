@@ -8,7 +8,7 @@ import type { RunStore } from "./RunStore.ts"
  * last observed them.
  */
 export interface PhaseCounts extends RunStore {
-  /** Sets the phase of the run; null removes it. `isMissed`: whether it should serve and no engine of it is ready. */
+  /** Sets the phase of the run; null removes it. `isMissed`: whether its model should serve and no engine answers. */
   readonly note: (id: DeploymentId, phase: Phase | null, isMissed?: boolean) => Effect.Effect<void>
   /** The last phase that was set for the run; undefined if there is none. */
   readonly of: (id: DeploymentId) => Phase | undefined

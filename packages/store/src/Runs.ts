@@ -61,7 +61,7 @@ import type { Allowance } from "./spending/Account.ts"
 import { makeUsedUp } from "./spending/usedUp.ts"
 
 export type { MoveAnswers } from "./runs/moveBack.ts"
-export type { PublishedEndpoint, Run, RunRevision, ServingPlan, StoredWeights } from "./runs/Run.ts"
+export type { Predecessor, PublishedEndpoint, Run, RunRevision, ServingPlan, StoredWeights } from "./runs/Run.ts"
 
 /** The operator's view of deployments. Every transition is one atomic compare-and-set together with its history row. */
 export class Runs extends Context.Service<

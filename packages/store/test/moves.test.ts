@@ -35,7 +35,7 @@ const moving = Effect.fnUntraced(function* (slug: string, replicas: number, chan
   const next = yield* serveWith(id, orgId, ["c"])
   yield* sql.unsafe(`UPDATE revisions SET ${change(next)}`)
   yield* runs.activate({ id, orgId, from: "activating" })
-  return { orgId, modelId, name: `${slug}/tiny`, earlier: { id: operation.id, revisionId }, next: { id, revisionId: next } }
+  return { caller, orgId, modelId, name: `${slug}/tiny`, earlier: { id: operation.id, revisionId }, next: { id, revisionId: next } }
 })
 
 layer(layerStore, { excludeTestServices: true })("a model that moves to a new revision", (it) => {
@@ -65,6 +65,37 @@ layer(layerStore, { excludeTestServices: true })("a model that moves to a new re
       assert.strictEqual((yield* observed(next.id)).earlier, 1)
       yield* runs.publishEndpoints(earlier.id, orgId, [])
       yield* soon(Effect.map(podsOf(orgId, name), ({ endpoints }) => endpoints.length === 1))
+    })
+  )
+
+  it.effect("keeps the earlier engines if it is scaled to one, until a gateway has reached one of the new revision and they leave", () =>
+    Effect.gen(function* () {
+      const [runs, sql] = [yield* Runs, yield* PgClient.PgClient]
+      const { earlier, modelId, name, next, orgId } = yield* moving("shrinks", 3)
+      const pods = Effect.map(podsOf(orgId, name), ({ endpoints }) => endpoints.map(({ pod }) => pod).join())
+      yield* runs.publishEndpoints(next.id, orgId, [])
+      yield* sql`UPDATE models SET replicas = 1 WHERE id = ${modelId}`
+      yield* soon(Effect.map(pods, (now) => now === "pod-a,pod-b"))
+      assert.deepStrictEqual([(yield* observed(earlier.id)).newer, (yield* observed(next.id)).earlier], [[], 2])
+      // An engine that no gateway has reached counts for neither revision.
+      yield* runs.publishEndpoints(next.id, orgId, [endpoint("d")])
+      yield* runs.publishEndpoints(earlier.id, orgId, [endpoint("a"), endpoint("e")])
+      assert.deepStrictEqual([(yield* observed(earlier.id)).newer, (yield* observed(next.id)).earlier], [[], 1])
+      yield* serveWith(next.id, orgId, ["d"])
+      yield* soon(Effect.map(pods, (now) => now === "pod-d,pod-a"))
+      assert.deepStrictEqual((yield* observed(earlier.id)).newer, ["pod-d"])
+      yield* runs.publishEndpoints(earlier.id, orgId, [])
+      yield* soon(Effect.map(pods, (now) => now === "pod-d"))
+      assert.isNull((yield* observed(earlier.id)).newer)
+    })
+  )
+
+  it.effect("shows a further run how many engines of each revision answer", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller, modelId, next } = yield* moving("further", 3)
+      const { id } = yield* deployments.create(newModel(caller, "k3", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
+      assert.deepInclude((yield* observed(id)).predecessor, { run: next.id, replicas: 1, earlier: 2 })
     })
   )
 

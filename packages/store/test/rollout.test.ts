@@ -27,7 +27,15 @@ layer(layerStore, { excludeTestServices: true })("a rollout", (it) => {
         yield* runs.enter({ id, orgId, from: "materializing", to: "queued", reason: "Waits." })
         assert.deepInclude(yield* observed(id), {
           replaces: false,
-          predecessor: { differs: false, run: served.operation.id, commit: screened.facts.commit, hostClass: settings.host_class, gpus: 1, replicas: 0 }
+          predecessor: {
+            differs: false,
+            run: served.operation.id,
+            commit: screened.facts.commit,
+            hostClass: settings.host_class,
+            gpus: 1,
+            replicas: 0,
+            earlier: 0
+          }
         })
         yield* runs.enter({ id, orgId, from: "queued", to: "provisioning", reason: "Takes them.", replaces: true })
         // Lost capacity does not return the GPUs.

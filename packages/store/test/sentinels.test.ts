@@ -1,8 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { OperatorTerm, OperatorTerms, Runs, type SentinelRow, Sentinels } from "../src/index.ts"
+import { Deployments, OperatorTerm, OperatorTerms, Runs, type SentinelRow, Sentinels } from "../src/index.ts"
 import { layerSentinels, makeEngine } from "./sentinelEngine.ts"
+import { makeCaller, makeServing, newModel, walk } from "./support/index.ts"
 
 const stored = ({ alarmedAt, goodAt, goodProbes, probedAt, probes, recent, total }: SentinelRow) => ({
   alarmedAt,
@@ -43,6 +44,25 @@ layer(layerSentinels, { excludeTestServices: true })("the state of probed engine
       yield* asOf(term)(sentinels.save([{ ...one.row, probes: 99 }], []))
       yield* asOf(term)(sentinels.save([], [one.row.podUid]))
       assert.strictEqual(Option.getOrNull(yield* sentinels.read(one.row))?.probes, 7)
+    })
+  )
+
+  it.effect("is an alarm until a new revision of a model with one engine takes over", () =>
+    Effect.gen(function* () {
+      const [deployments, runs, sentinels, sql] = [yield* Deployments, yield* Runs, yield* Sentinels, yield* PgClient.PgClient]
+      const { caller } = yield* makeCaller("taken-over")
+      const { orgId } = caller
+      const { modelId, operation, revisionId } = yield* makeServing(caller, "k1")
+      const pod = `${operation.id}-0`
+      yield* runs.publishEndpoints(operation.id, orgId, [{ url: "http://10.0.0.1:8000", pod }])
+      const { row } = yield* makeEngine("taken-over-row", { orgId, deploymentId: operation.id, pod })
+      yield* sentinels.raise({ modelId, revisionId, node: "node-1", row: { ...row, alarmedAt: row.probedAt } })
+      const open = Effect.map(sql`SELECT FROM suspicions WHERE pod_uid = ${row.podUid} AND withdrawn_at IS NULL`, ({ length }) => length)
+      assert.strictEqual(yield* open, 1)
+      const { id } = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
+      yield* walk(caller, id, "activating")
+      yield* runs.activate({ id, orgId, from: "activating" })
+      assert.strictEqual(yield* open, 0)
     })
   )
 

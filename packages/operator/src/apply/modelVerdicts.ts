@@ -1,5 +1,5 @@
 import { isFinished } from "@seatrial/domain"
-import type { Run } from "@seatrial/store"
+import type { Predecessor, Run } from "@seatrial/store"
 import { isServed } from "../observation/isServed.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { camelCase, capitalized } from "./reasons.ts"
@@ -16,18 +16,26 @@ type ServingStatus = NonNullable<ModelDeploymentStatus["serving"]>
 /** Whether the object represents its model, and not one run. */
 export const showsModel = ({ applied }: Run): boolean => applied !== null && applied.current !== null
 
+/** The serving revision if the object shows another run of its model; null if it does not, or if none serves. */
+const shownPredecessor = (run: Run): Predecessor | null => (showsModel(run) && !run.modelDeleted && !run.modelDisabled ? run.predecessor : null)
+
+/** Engines of earlier revisions that still answer requests during a move. */
+export const earlierEngines = (run: Run): number => (run.earlier ?? 0) + (shownPredecessor(run)?.earlier ?? 0)
+
 /** The revision that serves although the object shows another run; null if there is none. */
 export const earlierServing = (run: Run): ServingStatus | null => {
-  const { modelDeleted, modelDisabled, predecessor } = run
-  if (!showsModel(run) || predecessor === null || modelDeleted || modelDisabled) return null
-  return { deploymentId: predecessor.run, revision: predecessor.commit.slice(0, 12), replicas: predecessor.replicas }
+  const predecessor = shownPredecessor(run)
+  if (predecessor === null) return null
+  return { deploymentId: predecessor.run, revision: predecessor.commit.slice(0, 12), replicas: predecessor.replicas + earlierEngines(run) }
 }
 
-/** The revision that has the model's traffic, and its engines that a gateway has reached. Null if none has it. */
+/** The engines of the run's revision that a gateway has reached. */
+export const reachedEngines = ({ endpoints }: Run): number => endpoints.filter(({ reachable }) => reachable).length
+
+/** The revision that has the model's traffic, and the engines that answer. Null if none has it. */
 export const servingStatus = (run: Run): ServingStatus | null => {
   if (!isServed({ run })) return earlierServing(run)
-  const replicas = run.endpoints.filter(({ reachable }) => reachable).length
-  return { deploymentId: run.id, revision: run.revision?.facts.commit.slice(0, 12) ?? "", replicas }
+  return { deploymentId: run.id, revision: run.revision?.facts.commit.slice(0, 12) ?? "", replicas: reachedEngines(run) + earlierEngines(run) }
 }
 
 /** The newest run of the object. */
@@ -37,14 +45,25 @@ export const latestStatus = ({ id, phase, revision }: Run): NonNullable<ModelDep
   ...(revision === null ? {} : { revision: revision.facts.commit.slice(0, 12) })
 })
 
+/** Whether the serving revision answers, if the object shows another run. */
+const predecessorVerdict = ({ commit, replicas, run }: Predecessor): Verdict => {
+  const revision = commit.slice(0, 12)
+  return replicas > 0
+    ? { holds: true, reason: "Serving", message: `Revision ${revision} of deployment ${run} serves.` }
+    : { holds: false, reason: "EngineNotReady", message: `The engine of revision ${revision}, deployment ${run}, has no traffic.` }
+}
+
 /** Whether the model answers requests, with this or an earlier revision. `ready`: the verdict about the shown run. */
 export const availableVerdict = (run: Run, ready: Verdict): Verdict => {
-  const earlier = isServed({ run }) ? null : earlierServing(run)
-  if (earlier === null) return ready
-  const { deploymentId, replicas, revision } = earlier
-  return replicas > 0
-    ? { holds: true, reason: "Serving", message: `Revision ${revision} of deployment ${deploymentId} serves.` }
-    : { holds: false, reason: "EngineNotReady", message: `The engine of revision ${revision}, deployment ${deploymentId}, has no traffic.` }
+  const predecessor = shownPredecessor(run)
+  const verdict = predecessor === null ? ready : predecessorVerdict(predecessor)
+  const earlier = earlierEngines(run)
+  if (verdict.holds || earlier === 0) return verdict
+  return {
+    holds: true,
+    reason: "Serving",
+    message: `${earlier} ${earlier === 1 ? "engine" : "engines"} of the earlier revision still ${earlier === 1 ? "serves" : "serve"}.`
+  }
 }
 
 /** Reason of `Progressing` if the model has stopped halfway to a new revision. */

@@ -4,7 +4,7 @@ import { isServed } from "../observation/isServed.ts"
 import { scalingLimits } from "../observation/ObservedEngine.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, roleLabel } from "../resources/objectNames.ts"
-import { earlierServing, servingStatus, showsModel, type Verdict } from "./modelVerdicts.ts"
+import { earlierEngines, earlierServing, servingStatus, showsModel, type Verdict } from "./modelVerdicts.ts"
 
 /** Numbers of engine pods. `earlier`: pods of the serving revision while another run is tried. */
 export interface EngineCounts {
@@ -23,16 +23,18 @@ type ScaleStatus = Pick<ModelDeploymentStatus, "desiredReplicas" | "readyReplica
 
 const selectorOf = (run: DeploymentId): string => `${deploymentLabel}=${run},${roleLabel}=engine`
 
+const showsEarlier = (run: Run): boolean => !isServed({ run }) && earlierServing(run) !== null
+
+/** The engine pods of the serving revision, or of the run if none serves. */
+const podsOf = (run: Run, { earlier, own }: EngineCounts): number => (showsEarlier(run) ? earlier : own)
+
 /** How many engines the model should have, has and serves with, as the scale subresource reads it. */
-export const scaleStatus = (run: Run, { earlier, own }: EngineCounts): ScaleStatus => {
-  const isEarlier = !isServed({ run }) && earlierServing(run) !== null
-  return {
-    ...(isServed({ run }) || showsModel(run) ? { desiredReplicas: run.replicas ?? 1 } : {}),
-    replicas: isEarlier ? earlier : own,
-    readyReplicas: servingStatus(run)?.replicas ?? 0,
-    selector: selectorOf(isEarlier && run.predecessor !== null ? run.predecessor.run : run.engineRun)
-  }
-}
+export const scaleStatus = (run: Run, engines: EngineCounts): ScaleStatus => ({
+  ...(isServed({ run }) || showsModel(run) ? { desiredReplicas: run.replicas ?? 1 } : {}),
+  replicas: podsOf(run, engines) + earlierEngines(run),
+  readyReplicas: servingStatus(run)?.replicas ?? 0,
+  selector: selectorOf(showsEarlier(run) && run.predecessor !== null ? run.predecessor.run : run.engineRun)
+})
 
 interface ScalingInput {
   readonly run: Run
@@ -46,7 +48,8 @@ interface ScalingInput {
  * undefined if the reason is not known yet.
  */
 export const scalingVerdict = ({ engines = noEngines, idle = false, run, unfunded = null }: ScalingInput): Verdict | null | undefined => {
-  const { desiredReplicas, replicas = 0 } = scaleStatus(run, engines)
+  const { desiredReplicas } = scaleStatus(run, engines)
+  const replicas = podsOf(run, engines)
   if (desiredReplicas === undefined) return null
   if (servingStatus(run) === null) return { holds: false, reason: "NotServing", message: "The model does not serve." }
   const lacks = unfunded === null ? engines.lacks : "funds"

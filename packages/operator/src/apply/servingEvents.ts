@@ -1,5 +1,6 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
+import { isServed } from "../observation/isServed.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
@@ -7,7 +8,7 @@ import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import { moveStopped } from "./modelVerdicts.ts"
 import { aboutResource, minuteOf } from "./transitionEvents.ts"
 
-/** Reasons of `Ready` if a model that should serve does not. */
+/** Reasons of `Available` if a model that should serve does not. */
 const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer", "GatewayUnreachable", "BalanceUsedUp", "BillingSuspended"])
 
 const conditionOf = (status: ModelDeploymentStatus, wanted: string) => status.conditions?.find(({ type }) => type === wanted)
@@ -24,17 +25,17 @@ interface Input {
 }
 
 /**
- * The condition `Ready` as the status shows it now, and as it will. Null if its reason stays, or if the run was not
- * shown as activated.
+ * The condition `Available` as the status shows it now, and as it will. Null if its reason stays, if the run was not
+ * shown as activated, or if it does not serve.
  */
-const readyChange = ({ resource: { status: earlierStatus }, run, status }: Input) => {
-  if (earlierStatus?.deploymentId !== run.id || earlierStatus.phase !== "activated") return null
-  const before = conditionOf(earlierStatus, "Ready")
-  const after = conditionOf(status, "Ready")
+const availableChange = ({ resource: { status: earlierStatus }, run, status }: Input) => {
+  if (earlierStatus?.deploymentId !== run.id || earlierStatus.phase !== "activated" || !isServed({ run })) return null
+  const before = conditionOf(earlierStatus, "Available")
+  const after = conditionOf(status, "Available")
   return before === undefined || after === undefined || before.reason === after.reason ? null : { before, after }
 }
 
-const outageMessage = ({ pod, status }: Input, { before, after }: NonNullable<ReturnType<typeof readyChange>>): string => {
+const outageMessage = ({ pod, status }: Input, { before, after }: NonNullable<ReturnType<typeof availableChange>>): string => {
   const isNewPod = before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
   const newPod = isNewPod ? "The engine's pod was deleted, and a new one was created. " : ""
   const why = status.cause === undefined ? "" : ` (${status.cause.object}, ${status.cause.reason}: ${status.cause.message})`
@@ -51,12 +52,12 @@ const moveEvents = ({ now, resource, run, status }: Input): ReadonlyArray<Event>
 }
 
 /**
- * The event of a serving model whose engine becomes unavailable, whose problem changes, or that serves again. None if
- * the status shows that already.
+ * The event of a serving model that becomes unavailable, whose problem changes, or that serves again. None if the status
+ * shows that already.
  */
-const readyEvents = (input: Input): ReadonlyArray<Event> => {
+const availableEvents = (input: Input): ReadonlyArray<Event> => {
   const { now, resource, run } = input
-  const change = readyChange(input)
+  const change = availableChange(input)
   if (change === null) return []
   const { after, before } = change
   // This bounds the events of an engine that alternates between ready and not ready.
@@ -71,4 +72,4 @@ const readyEvents = (input: Input): ReadonlyArray<Event> => {
 }
 
 /** The events of a serving model: its engine, and its move to this revision. None if the status shows them already. */
-export const servingEvents = (input: Input): ReadonlyArray<Event> => [...readyEvents(input), ...moveEvents(input)]
+export const servingEvents = (input: Input): ReadonlyArray<Event> => [...availableEvents(input), ...moveEvents(input)]

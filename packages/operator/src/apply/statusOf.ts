@@ -84,9 +84,11 @@ const outage = (input: StatusInput): string | null => {
   const { classGone, pod, refusal = null, withheld = null } = input
   const away = whyAway(input)
   if (away !== null) return away
+  // The problem of another engine does not count.
+  if (pod?.ready === true && !pod.deleting && pod.lost === null) return withheld
   if (refusal?.kind === "pod") return refusalReasons.pod
   if (classGone === true && pod === null) return "HostClassMissing"
-  return withheld ?? (pod?.ready === true && !pod.deleting && pod.lost === null ? null : "EngineNotReady")
+  return "EngineNotReady"
 }
 
 /** The reason of `Ready` for a run that does not serve. */

@@ -151,10 +151,10 @@ const merge = (observation: Observation, first: DecidedMember, members: Readonly
   })
 }
 
-/** All engines of the serving revision. With one engine, this is the decision about that engine. */
+/** All engines of the serving revision. With one engine that moves at once, this is the decision about that engine. */
 export const fleet = (observed: Observation, now: number): Decision => {
   const observation = withinSurge(observed)
-  if (observation.engines.length === 0) return held(observation, now)
+  if (observation.engines.length === 0 && (observation.run.earlier ?? 0) === 0) return held(observation, now)
   const [first, ...others] = decideMembers(observation, enginesOf(observation), now)
   return first === undefined ? held(observation, now) : followed(observation, merge(observation, first, [first, ...others]), now)
 }

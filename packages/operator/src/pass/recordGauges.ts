@@ -10,7 +10,8 @@ import type { Reconciler } from "./Reconciler.ts"
 export const recordGauges = Effect.fnUntraced(function* ({ memory }: Reconciler, { isIdle, now, observation, run }: DecidedRun, isReleased: boolean) {
   const serves = isServed(observation)
   const shown = shownEngine(observation)
-  const isMissed = serves && !isIdle && (shown.pod?.ready !== true || whyNoTraffic(shown, now) !== null)
+  const hasEarlier = (run.earlier ?? 0) > 0
+  const isMissed = serves && !isIdle && !hasEarlier && (shown.pod?.ready !== true || whyNoTraffic(shown, now) !== null)
   yield* memory.phases.note(run.id, isReleased ? null : run.phase, isMissed)
   yield* memory.benchmarks.note(run, serves)
   yield* memory.scaling.note(observation)

@@ -124,7 +124,8 @@ export const ModelDeploymentSpec = Schema.Struct({
   scaling: optional(
     Schema.Struct({
       minReplicas: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxReplicas })).annotate({
-        description: "Smallest number of engines that the autoscaler sets. 0 leaves one, which stops after serving.holdSeconds without requests."
+        description:
+          "Smallest number of engines that the autoscaler sets. 0 leaves one. After serving.holdSeconds without requests all engines stop, whatever this number is."
       }),
       maxReplicas: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxReplicas })).annotate({
         description: "Largest number of engines that the autoscaler sets."
@@ -224,15 +225,17 @@ export const ModelDeploymentStatus = Schema.Struct({
     Schema.Struct({
       deploymentId: text("Id of the run whose revision serves."),
       revision: text("First twelve digits of its commit."),
-      replicas: count("Its engines that a gateway has reached.")
+      replicas: count("Engines that a gateway has reached. While the model moves to the revision, engines of earlier revisions count too.")
     }).annotate({ description: "The revision that has the model's traffic. Absent if none has it." })
   ),
   desiredReplicas: optional(count("How many engines the model should have. Absent if this object shows a run that does not serve.")),
   replicas: optional(
-    count("Engine pods that exist: those of the revision that serves, or of the run if none serves. An engine above the first exists once it is granted GPUs.")
+    count(
+      "Engine pods that exist: those of the revision that serves, or of the run if none serves. An engine above the first exists once it is granted GPUs. While the model moves to the revision, engines of earlier revisions that serve count too."
+    )
   ),
   readyReplicas: optional(count("The engines among them that serve: a gateway has reached them.")),
-  selector: optional(text("Label selector of these pods, in the operator's namespace, for HorizontalPodAutoscalers.")),
+  selector: optional(text("Label selector of these pods, except those of earlier revisions, in the operator's namespace, for HorizontalPodAutoscalers.")),
   latest: optional(
     Schema.Struct({
       deploymentId: text("Id of the newest run."),

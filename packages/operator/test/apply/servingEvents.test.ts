@@ -32,6 +32,14 @@ describe("a serving revision", () => {
     assert.deepInclude(events(away, served)[0], { type: "Normal", reason: "Serving" })
   })
 
+  it("records no warning while engines of an earlier revision answer, and one when they are gone too", () => {
+    const moving = { ...serving, earlier: 3 }
+    const restarts = statusOf({ ...input, run: moving, pod: { ...pod, ready: false }, message: away.message ?? "" })
+    assert.isEmpty(events(served, restarts, 0, pod, moving))
+    assert.deepInclude(events(restarts, away)[0], { type: "Warning", reason: "EngineNotReady" })
+    assert.isEmpty(events(restarts, served))
+  })
+
   it("records a warning if the model has stopped halfway to it, once", () => {
     const stopped = statusOf({ ...input, pod, stopped: "It waits for a GPU. Free one." })
     assert.deepInclude(events(served, stopped)[0], { type: "Warning", reason: "MoveStopped", action: "Serve", note: "It waits for a GPU. Free one." })

@@ -330,6 +330,7 @@ describe("the status", () => {
       { type: "Accepted", status: "False" as const, reason: "Invalid", message: "No.", lastTransitionTime: "2026-01-01T00:00:00Z", observedGeneration: 2 }
     ]
   }
+  const refusal = { object: "Pod/p", kind: "pod", reason: "Forbidden", message: "No.", since: 0 }
   const verdicts: ReadonlyArray<
     readonly [what: string, run: Partial<Run>, replicas: number | null, available: string, progressing: string, stalled: string, more?: object]
   > = [
@@ -347,6 +348,17 @@ describe("the status", () => {
       "False Booting"
     ],
     ["a trial that succeeded", { phase: "activated", serve: false, predecessor: earlier }, 1, "True Serving", "True Complete", "False Complete"],
+    ["a move whose new engine restarts", { ...serving, earlier: 3 }, 4, "True Serving", "True Complete", "False Complete", { pod: { ...pod, ready: false } }],
+    ["a model whose new engine restarts", serving, 1, "False EngineNotReady", "True Complete", "False Complete", { pod: { ...pod, ready: false } }],
+    [
+      "another run during a move",
+      { phase: "booting", predecessor: { ...earlier, replicas: 0, earlier: 2 } },
+      2,
+      "True Serving",
+      "True Booting",
+      "False Booting"
+    ],
+    ["a model that gets no further pod", serving, 1, "True Serving", "True Complete", "False Complete", { pod, refusal }],
     ["a disabled model", { ...serving, modelDisabled: true }, null, "False Disabled", "True Complete", "False Complete"],
     ["a changed specification that was refused", serving, 1, "True Serving", "False Invalid", "True Invalid", { generation: 2, before: refusedSpec }]
   ]
@@ -371,6 +383,8 @@ describe("the status", () => {
     const counts = { own: 2, earlier: 3, lacks: null }
     const scales: ReadonlyArray<readonly [what: string, run: Run, desired: number | undefined, replicas: number, ready: number, selector: string]> = [
       ["serves", { ...serving, replicas: 4, endpoints, applied: applied(1) }, 4, 2, 1, own],
+      ["moves", { ...serving, replicas: 4, endpoints, earlier: 2, applied: applied(1) }, 4, 4, 3, own],
+      ["is tried during a move", { ...run, phase: "booting", replicas: 4, predecessor: { ...earlier, earlier: 2 }, applied: applied(1) }, 4, 5, 3, other],
       ["serves, of the API", { ...serving, replicas: 4, endpoints }, 4, 2, 1, own],
       ["is tried while another serves", { ...run, phase: "booting", replicas: 4, predecessor: earlier, applied: applied(1) }, 4, 3, 1, other],
       ["is the first one", { ...run, phase: "booting", replicas: 4, applied: applied(1) }, 4, 2, 0, own],
@@ -391,6 +405,7 @@ describe("the status", () => {
     ["all engines are granted", null, { ...serving, replicas: 2 }, "False Granted"],
     ["one engine is enough", undefined, serving, "False Granted"],
     ["no GPUs are free", "gpus", { ...serving, replicas: 4 }, "True NoGpus"],
+    ["it moves to this revision", "surge", { ...serving, replicas: 4, earlier: 2 }, "True Rollout"],
     ["queued runs go first", "queue", { ...serving, replicas: 4 }, "True QueuedRuns"],
     ["the organization has reached its limit", "organization", { ...serving, replicas: 4 }, "True OrganizationLimit"],
     ["further engines start later", "first", { ...serving, replicas: 4 }, "True FirstEngine"],

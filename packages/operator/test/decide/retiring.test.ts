@@ -71,6 +71,16 @@ describe("the engines of an earlier revision", () => {
   ]
   for (const [what, move, actions] of cases) it(what, () => assert.deepStrictEqual(actionsOf(earlier(move)), actions))
 
+  it("keep one if the model is scaled to one, until one of the newer revision serves", () => {
+    const scaled = (newer: number, serving: ReadonlyArray<number>) => {
+      const observation = earlier({ newer, serving })
+      return actionsOf({ ...observation, run: { ...observation.run, replicas: 1 } })
+    }
+    assert.deepStrictEqual(scaled(0, [0, 1, 2, 3]), ["Publish 0"])
+    assert.deepStrictEqual(scaled(0, [0]), [])
+    assert.deepStrictEqual(scaled(1, [0]), ["Publish "])
+  })
+
   it("finish their own requests before they are deleted, the first one too", () => {
     const left = (inFlight: number, requests: number) => {
       const engines = [engine(1), engine(2, { withdrawnAt: 0, requests })]
@@ -135,6 +145,16 @@ describe("the engines of a new revision", () => {
   it("get a pass at intervals until the earlier revision has left", () => {
     assert.strictEqual(decide(move(4, 1, 0), 0).requeueAt, moveInterval)
     assert.isNull(decide(move(4, 0, 0), 0).requeueAt)
+  })
+
+  it("get such passes, and name the earlier revision, if the model is scaled to one", () => {
+    const { engines: _, ...observation } = move(1, 2, 0)
+    const scaled = { ...observation, engines: [], pod: podOf(0, { ready: false }), run: { ...observation.run, replicas: 1 } }
+    const { message, requeueAt } = decide(scaled, 0)
+    assert.deepStrictEqual(
+      [message, requeueAt],
+      ["The engine is not ready: It loads the model. 0 of 1 engine serves. 2 of the earlier revision still serve.", moveInterval]
+    )
   })
 
   it("say that they wait for the earlier revision", () => {

@@ -100,24 +100,28 @@ it.live("the operator exposes exactly the documented metrics", () =>
   })
 )
 
-it.live("a model without its engine is counted until a new one is ready", () =>
+it.live("a model is counted while no engine answers, of this or an earlier revision", () =>
   Effect.gen(function* () {
     const stage = makeStage()
     const served = () => stage.mirrored()?.message === "Serves."
     const counted = Effect.map(PrometheusMetrics.format(), (shown) => /^seatrial_operator_models_unavailable (\d+)$/m.exec(shown)?.[1])
-    const [missed, again] = yield* stage.operate(
+    const [missed, moving, again] = yield* stage.operate(
       Effect.gen(function* () {
         yield* stage.until(served)
         stage.setStory("starting")
         stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
         yield* stage.until(() => !served())
         const without = yield* counted
+        stage.change((row) => ({ ...row, earlier: 1 }))
+        yield* stage.until(() => String(stage.mirrored()?.message).includes("1 of the earlier revision still serves."))
+        const withEarlier = yield* counted
+        stage.change((row) => ({ ...row, earlier: 0 }))
         stage.setStory("ready")
         stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
         yield* stage.until(served)
-        return [without, yield* counted] as const
+        return [without, withEarlier, yield* counted] as const
       })
     )
-    assert.deepStrictEqual([missed, again], ["1", "0"])
+    assert.deepStrictEqual([missed, moving, again], ["1", "0", "0"])
   })
 )

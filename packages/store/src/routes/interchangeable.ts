@@ -11,11 +11,11 @@ const same = (one: string, other: string, columns: ReadonlyArray<string>) =>
 
 /**
  * Whether engines of an earlier revision may answer requests that were checked for the serving revision `next`: they
- * take the same requests in the same form, and at the same prices. Expects the model as `m`. A model that may idle, or
- * that has one engine, moves at once.
+ * take the same requests in the same form, and at the same prices. Expects the model as `m`. A model that may idle moves
+ * at once. So does a model with one engine, because its activation withdraws the earlier revision.
  */
 export const interchangeable = (next: string, earlier: string): string => `
-  (m.replicas > 1 AND m.status = 'active' AND m.deleted_at IS NULL AND ${earlier}.status = 'superseded'
+  (m.status = 'active' AND m.deleted_at IS NULL AND ${earlier}.status = 'superseded'
     AND ${same(next, earlier, ["runtime", "capabilities", "knows_developer", "input_micros_per_mtok", "output_micros_per_mtok", "cache_read_micros_per_mtok", "cache_write_micros_per_mtok"])}
     AND ${earlier}.max_model_len >= ${next}.max_model_len AND (${earlier}.base_hf_revision IS NULL) = (${next}.base_hf_revision IS NULL)
     AND ${sampling(next)} IS NOT DISTINCT FROM ${sampling(earlier)}

@@ -95,6 +95,11 @@ const snapshotOf = (
   return { ofOrganization, ofAll, ofModel, unproven }
 }
 
+/** The models with engines of an earlier revision. Postgres reads them once for all routes. */
+const movingModels = `
+  SELECT v.model_id FROM endpoints e JOIN revisions v ON v.org_id = e.org_id AND v.id = e.revision_id
+  WHERE v.status = 'superseded' AND e.reachable_at IS NOT NULL`
+
 /** Reads all routes, and the endpoints that no gateway has reached yet. */
 export const makeReadSnapshot = (sql: PgClient.PgClient) => {
   const findRoutes = sql`
@@ -107,7 +112,7 @@ export const makeReadSnapshot = (sql: PgClient.PgClient) => {
           'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
         coalesce((SELECT json_agg(json_strip_nulls(json_build_object('url', e.url, 'pod', e.pod, 'engine', e.engine)) ORDER BY e.url)
           FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]')::jsonb
-        || CASE WHEN m.replicas > 1 THEN coalesce((
+        || CASE WHEN m.id IN (${sql.literal(movingModels)}) THEN coalesce((
           SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('url', e.url, 'pod', e.pod, 'engine', e.engine,
             'retiring', jsonb_build_object('revisionId', s.id, 'hfRevision', s.hf_revision, 'engineVersion', s.engine_version))) ORDER BY e.url)
           FROM revisions s JOIN endpoints e ON e.org_id = s.org_id AND e.revision_id = s.id

@@ -82,6 +82,8 @@ export interface Predecessor {
   readonly gpus: number
   /** Its engines that a gateway has reached. */
   readonly replicas: number
+  /** Engines of revisions before it that still answer, while the model moves to it. Absent: none. */
+  readonly earlier?: number
   /** Whether it gets no requests because its answers differ from the verified ones. */
   readonly differs?: boolean
 }
@@ -146,7 +148,7 @@ export interface Run {
    * absent if the revision leaves at once.
    */
   readonly newer?: ReadonlyArray<string> | null
-  /** Engines of earlier revisions that serve while the model moves to the run's revision. */
+  /** Engines of earlier revisions that a gateway has reached, while the model moves to the run's revision. */
   readonly earlier?: number
   /** Whether the run took over the GPUs of the model's serving revision. */
   readonly replaces: boolean

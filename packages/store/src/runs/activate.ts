@@ -15,6 +15,7 @@ import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
 import { isOwnWrite, whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
+import { endAlarms } from "./publishEndpoints.ts"
 import { transition } from "./transition.ts"
 
 /**
@@ -116,6 +117,25 @@ const serveRevision = Effect.fnUntraced(function* (sql: PgClient.PgClient, ids: 
 })
 
 /**
+ * A model with one engine moves at once: engines of earlier revisions get no requests from now on. This is the last
+ * statement of an activation, because a publication also locks the run before its endpoints.
+ */
+const withdrawEarlier = Effect.fnUntraced(function* (sql: PgClient.PgClient, { at, orgId, run }: Activation) {
+  const gone = yield* sql<{ readonly pod: string }>`
+    DELETE FROM endpoints e USING models m, revisions r
+    WHERE m.org_id = ${orgId} AND m.id = ${run.modelId} AND m.replicas = 1
+      AND r.org_id = m.org_id AND r.model_id = m.id AND r.status = 'superseded' AND e.org_id = r.org_id AND e.revision_id = r.id
+    RETURNING e.pod`
+  if (gone.length > 0)
+    yield* endAlarms(
+      sql,
+      orgId,
+      gone.map(({ pod }) => pod),
+      at
+    )
+})
+
+/**
  * Enqueues the affected runs: the runs of the superseded revision must withdraw it, and the run that created this
  * revision must keep its engine. `isOwn`: the operator itself writes, and continues with the run.
  */
@@ -153,6 +173,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       if (replacesRevision(run)) yield* copyRates(sql, activation)
       if (run.serve && run.earlier !== run.revisionId) yield* serveRevision(sql, ids, activation)
       yield* enqueueAffected(sql, activation, isOwn)
+      if (replacesRevision(run)) yield* withdrawEarlier(sql, activation)
       return true
     }).pipe((transition) => whileLeading(sql, transition), Effect.orDie)
   })

@@ -123,6 +123,7 @@ const RunRow = Schema.Struct({
       hostClass: Schema.String,
       gpus: Schema.Int,
       replicas: Schema.Int,
+      earlier: Schema.optionalKey(Schema.Int),
       differs: Schema.optionalKey(Schema.Boolean)
     })
   ),
@@ -178,16 +179,23 @@ const relatedColumns = `
   coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
     FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints`
 
-/** How far the model has moved from one revision to the next. Counts only engines that get the model's requests. */
+/** The engines of revisions before `next` that answer the model's requests while it moves to `next`. */
+const earlierEngines = (next: string) => `
+  (SELECT count(*)::int FROM revisions v JOIN endpoints e ON e.org_id = v.org_id AND e.revision_id = v.id
+    WHERE v.org_id = ${next}.org_id AND v.model_id = ${next}.model_id AND e.reachable_at IS NOT NULL AND ${interchangeable(next, "v")})`
+
+/**
+ * How far the model has moved from one revision to the next. Counts only engines that get the model's requests. If
+ * the model has one engine, a revision without endpoints leaves at once.
+ */
 const moveColumns = `
-  CASE WHEN d.phase = 'activated' AND r.status = 'superseded' AND m.replicas > 1 THEN
+  CASE WHEN d.phase = 'activated' AND r.status = 'superseded'
+      AND (m.replicas > 1 OR EXISTS (SELECT FROM endpoints own WHERE own.org_id = r.org_id AND own.revision_id = r.id)) THEN
     (SELECT (SELECT coalesce(json_agg(e.pod ORDER BY e.pod), '[]') FROM revisions s JOIN endpoints e ON e.org_id = s.org_id AND e.revision_id = s.id
         WHERE s.org_id = d.org_id AND s.model_id = d.model_id AND e.reachable_at IS NOT NULL
           AND (s.id = a.id OR (s.created_at, s.id) > (r.created_at, r.id) AND ${interchangeable("a", "s")}))
       FROM revisions a WHERE a.org_id = d.org_id AND a.id = m.active_revision_id AND ${interchangeable("a", "r")}) END AS newer,
-  CASE WHEN d.phase = 'activated' AND r.status = 'active' AND m.replicas > 1 THEN
-    (SELECT count(*)::int FROM revisions s JOIN endpoints e ON e.org_id = s.org_id AND e.revision_id = s.id
-      WHERE s.org_id = d.org_id AND s.model_id = d.model_id AND ${interchangeable("r", "s")}) ELSE 0 END AS earlier`
+  CASE WHEN d.phase = 'activated' AND r.status = 'active' THEN ${earlierEngines("r")} ELSE 0 END AS earlier`
 
 /** What was recorded about the run: faults of nodes, the history of its phases and its progress. */
 const recordColumns = `
@@ -236,7 +244,8 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         ${sql.literal(moveColumns)},
         d.replaces, taker.id AS "replacedBy",
         (SELECT json_build_object('run', maker.id, 'commit', s.hf_revision, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count, 'differs', ${differs(sql, "s")},
-            'replicas', (SELECT count(*)::int FROM endpoints e WHERE e.org_id = s.org_id AND e.revision_id = s.id AND e.reachable_at IS NOT NULL))
+            'replicas', (SELECT count(*)::int FROM endpoints e WHERE e.org_id = s.org_id AND e.revision_id = s.id AND e.reachable_at IS NOT NULL),
+            'earlier', ${sql.literal(earlierEngines("s"))})
           FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
           WHERE s.org_id = d.org_id AND s.id = m.active_revision_id AND s.id IS DISTINCT FROM d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1) AS predecessor,

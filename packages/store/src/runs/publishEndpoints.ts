@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { startsDiffer } from "@seatrial/domain"
+import { type OrgId, startsDiffer } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
@@ -7,13 +7,11 @@ import { engineOf } from "../requests/engineKey.ts"
 import { textArray } from "../textArray.ts"
 
 /** Ends the alarms of engines that get no requests any more, also an alarm that was recorded a moment ago. */
-const withdrawStatement = (sql: PgClient.PgClient, { gone, org_id, revision_id }: Published, at: Date) => sql`
+export const endAlarms = (sql: PgClient.PgClient, orgId: OrgId, pods: ReadonlyArray<string>, at: Date) => sql`
   UPDATE suspicions SET withdrawn_at = ${at}
-  WHERE org_id = ${org_id} AND revision_id = ${revision_id} AND pod = ANY(${textArray(gone)}) AND withdrawn_at IS NULL`
+  WHERE org_id = ${orgId} AND pod = ANY(${textArray(pods)}) AND withdrawn_at IS NULL`
 
 interface Published {
-  readonly org_id: string
-  readonly revision_id: string
   /** The pods that had an endpoint and have none now. */
   readonly gone: ReadonlyArray<string>
 }
@@ -67,13 +65,13 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         INSERT INTO node_faults (org_id, deployment_id, node, code, at) SELECT org_id, deployment_id, node, 'fingerprints_differ', at FROM cleared
         ON CONFLICT DO NOTHING
       )
-      SELECT run.org_id, run.revision_id, ARRAY(SELECT pod FROM gone) AS gone,
+      SELECT ARRAY(SELECT pod FROM gone) AS gone,
         CASE WHEN EXISTS (SELECT FROM deleted) OR EXISTS (SELECT FROM upserted) THEN pg_notify('routes', run.revision_id) END
       FROM run`
     return yield* Effect.gen(function* () {
       const [published] = yield* statement
       // A statement of its own sees alarms that were committed while the first one waited for a lock.
-      if (published !== undefined && published.gone.length > 0) yield* withdrawStatement(sql, published, at)
+      if (published !== undefined && published.gone.length > 0) yield* endAlarms(sql, orgId, published.gone, at)
       return published !== undefined
     }).pipe(sql.withTransaction, Effect.orDie)
   })
