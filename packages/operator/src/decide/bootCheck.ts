@@ -8,6 +8,9 @@ import { Action, act, type Decision, wait } from "./Decision.ts"
 /** The codes that record a start with different answers: of the only engine with traffic, and of another one. */
 const differs: ReadonlySet<string> = new Set([startsDiffer, "fingerprints_differ"])
 
+/** The reason of the event about an engine whose start could not be compared. */
+const notCompared = "StartNotCompared"
+
 /** Consecutive starts with different answers after which the model stays without traffic. */
 const mostStarts = 2
 
@@ -37,13 +40,25 @@ export const withheld = ({ boot, pod, run }: Pick<Observation, "boot" | "pod" | 
   return boot.verdict === null ? "EngineNotReady" : answersDiffer({ boot }) ? "AnswersDiffer" : null
 }
 
-/** Runs the comparison, or waits for its next attempt. Null if it could not run. */
-const compare = (observation: Observation, now: number): Decision | null => {
+/** Whether every attempt to compare the start failed. Its answers are then unknown. */
+export const isUncompared = (observation: Observation): boolean =>
+  observation.boot !== null && observation.boot.verdict === null && (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts
+
+/** Runs the comparison, or waits for its next attempt. `remark`: what follows from the failed attempts. */
+const compare = (observation: Observation, now: number, remark = ""): Decision => {
   const ended = endedOf(observation, "boot")
-  if (ended !== null && ended.attempts >= trialAttempts) return null
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  if (observation.work.running === null && now < next) return wait(`${ended?.message} Seatrial repeats the comparison.`, next)
-  return { ...wait("Seatrial compares the engine's answers with the verified ones."), work: "boot" }
+  if (observation.work.running === null && now < next) return wait(`${ended?.message}${remark} Seatrial repeats the comparison.`, next)
+  return { ...wait(`Seatrial compares the engine's answers with the verified ones.${remark}`), work: "boot" }
+}
+
+/** Goes on to compare an engine that could not be compared, while others serve. An event says so once for each start. */
+const compareOn = (observation: Observation, { uid }: ObservedPod, now: number): Decision => {
+  const remark = " The engine could not be compared with the verified answers. It gets no traffic while other engines serve."
+  const decision = compare(observation, now, remark)
+  const isFirstRepeat = endedOf(observation, "boot")?.attempts === trialAttempts && decision.work !== null && observation.work.running === null
+  const event = Action.RecordEvent({ reason: notCompared, about: uid, message: `${endedOf(observation, "boot")?.message}${remark}` })
+  return isFirstRepeat ? { ...decision, actions: [event] } : decision
 }
 
 /** Keeps an engine with other answers without traffic: on another node, in a new pod, or until someone acts. */
@@ -63,14 +78,16 @@ const withhold = (observation: Observation, { uid }: ObservedPod, { failures, ve
 }
 
 /**
- * Compares a restarted engine with the verified answers before it gets traffic. Null if the answers match or the
- * comparison could not run: a fault of the operator does not take a model out of service.
+ * Compares a restarted engine with the verified answers before it gets traffic. Null if the answers match, or if the
+ * comparison could not run and no other engine serves: a fault of the operator does not take a model out of service.
  */
-export const compareFirst = (observation: Observation, now: number): Decision | null => {
-  const { boot, pod } = observation
+export const compareFirst = (observation: Observation, now: number, othersServe = false): Decision | null => {
+  const { boot, pod, run } = observation
   if (boot === null || pod === null) return null
-  if (boot.verdict === null) return compare(observation, now)
-  return boot.verdict.outcome === "differs" ? withhold(observation, pod, boot) : null
+  if (boot.verdict?.outcome === "differs") return withhold(observation, pod, boot)
+  if (boot.verdict !== null) return null
+  if (!isUncompared(observation)) return compare(observation, now)
+  return othersServe || (run.earlier ?? 0) > 0 ? compareOn(observation, pod, now) : null
 }
 
 /** Events to record when a restarted engine gets its first traffic. */
@@ -79,7 +96,7 @@ export const bootEvents = ({ boot, pod }: Observation): ReadonlyArray<Action> =>
   if (boot.verdict === null)
     return [
       Action.RecordEvent({
-        reason: "StartNotCompared",
+        reason: notCompared,
         about: pod.uid,
         message: "The engine's answers could not be compared with the verified ones. The engine serves anyway."
       })

@@ -4,6 +4,7 @@ import { placeInterval } from "../limits.ts"
 import { enginesOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { growthLimits } from "../observation/ObservedEngine.ts"
+import { isUncompared } from "./bootCheck.ts"
 import { Action, act, by, type Decision, type NamedDecision, wait } from "./Decision.ts"
 import { draining } from "./draining.ts"
 import { held } from "./held.ts"
@@ -28,6 +29,9 @@ export interface DecidedMember extends Member {
 /** Whether gateways route to the engine, and its node reports it ready. */
 export const isGood = ({ alone }: Pick<Member, "alone">): boolean => hasPod(alone) && isUp(alone.pod) && endpointOf(alone) !== undefined
 
+/** The same, and its node responds. The requests of an engine whose node does not may be lost. */
+const isAnswering = (member: Pick<Member, "alone">): boolean => isGood(member) && member.alone.pod?.nodeDownSince === null
+
 /** The endpoints of the engine after its decision. */
 const endpointsAfter = ({ alone, decision }: DecidedMember): ReadonlyArray<Endpoint> =>
   decision.actions.findLast((action) => action._tag === "Publish")?.endpoints ?? alone.run.endpoints.map(({ pod, url }) => ({ pod, url }))
@@ -35,8 +39,8 @@ const endpointsAfter = ({ alone, decision }: DecidedMember): ReadonlyArray<Endpo
 /** Whether the engine serves and, by itself, would go on. */
 const stays = (member: DecidedMember): boolean => isGood(member) && endpointsAfter(member).length > 0
 
-/** The same, and its node responds. The requests of one whose node does not may be lost. */
-const servesOn = (member: DecidedMember): boolean => stays(member) && member.alone.pod?.nodeDownSince === null
+/** The same, and its node responds. */
+const servesOn = (member: DecidedMember): boolean => stays(member) && isAnswering(member)
 
 const desiredOf = ({ run }: Observation): number => run.replicas ?? 1
 
@@ -63,11 +67,12 @@ const leavers = (observation: Observation, members: ReadonlyArray<DecidedMember>
   return new Set(leaving.filter((member) => !reprieved.includes(member)).map(({ ordinal }) => ordinal))
 }
 
-/** Whether the engine starts or is being replaced. False if its start failed the comparison: it then waits for a person. */
+/** Whether the engine starts or is being replaced. False if its start failed the comparison, or could not be compared. */
 const isComing = (member: DecidedMember): boolean => {
   const { boot, pod } = member.alone
   if (servesOn(member)) return false
-  return pod === null ? member.decision.actions.some(({ _tag }) => _tag === "EnsurePod") : boot?.verdict?.outcome !== "differs"
+  if (pod === null) return member.decision.actions.some(({ _tag }) => _tag === "EnsurePod")
+  return boot?.verdict?.outcome !== "differs" && !isUncompared(member.alone)
 }
 
 /**
@@ -95,7 +100,9 @@ const decideMembers = (observation: Observation, members: ReadonlyArray<Member>,
   let room = observation.growth.room
   const decided = members.map((member): DecidedMember => {
     const isAbsent = member.ordinal > 0 && member.alone.pod === null
-    return { ...member, decision: isAbsent ? absent(member, observation, room-- > 0, now) : held(member.alone, now, members.length > 1 ? "stays" : "alone") }
+    if (isAbsent) return { ...member, decision: absent(member, observation, room-- > 0, now) }
+    const othersServe = members.some((other) => other !== member && isAnswering(other))
+    return { ...member, decision: held(member.alone, now, members.length > 1 ? "stays" : "alone", othersServe) }
   })
   const replaced = withoutSuspects(decided, now)
   const leaving = leavers(observation, replaced)

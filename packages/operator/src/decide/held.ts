@@ -9,9 +9,9 @@ import { withdraw } from "./withdraw.ts"
 
 /**
  * One engine of the serving revision: decides when it may idle, and when it hangs. `part`: what may happen to it after
- * an alarm.
+ * an alarm. `othersServe`: whether other engines of the revision serve.
  */
-export const held = (observation: Observation, now: number, part: SuspectPart = "alone"): Decision => {
+export const held = (observation: Observation, now: number, part: SuspectPart = "alone", othersServe = false): Decision => {
   const hung = hungAt(observation)
   if (hung !== null && now >= hung) {
     const { actions, message } = replaceHung(observation)
@@ -19,7 +19,7 @@ export const held = (observation: Observation, now: number, part: SuspectPart = 
   }
   const at = idleAt(observation)
   const times = [hung, at === null ? null : Math.max(at, now + (at > now ? 0 : idleInterval))].flatMap((time) => time ?? [])
-  const decision = serving(observation, now, part)
+  const decision = serving(observation, now, part, othersServe)
   const all = [...times, ...(decision.requeueAt === null ? [] : [decision.requeueAt])]
   return { ...decision, requeueAt: all.length === 0 ? null : Math.min(...all) }
 }

@@ -91,15 +91,20 @@ const publication = (observation: EngineObservation) => {
 const silentNode: Rule = (observation) =>
   observation.pod.nodeDownSince === null || publication(observation).isCurrent ? null : act("The engine's node does not respond.")
 
-/** An engine with traffic was compared before it got any. */
-const comparison: Rule = (observation, now) => (publication(observation).isPublished ? null : compareFirst(observation, now))
+/** An engine with traffic was compared before it got any, if that was possible. */
+const comparison =
+  (othersServe: boolean): Rule =>
+  (observation, now) =>
+    publication(observation).isPublished ? null : compareFirst(observation, now, othersServe)
 
 /** Why the engine gets no traffic, in the order of precedence. An engine that is being deleted is not replaced. */
 const replacements: Readonly<Record<string, Rule>> = { failedCard, outdated, otherImage }
-const obstacles: Readonly<Record<string, Rule>> = { beingDeleted, bringBack, starting, silentNode, comparison }
+const obstacles: Readonly<Record<string, Rule>> = { beingDeleted, bringBack, starting, silentNode }
 
-const withheldFrom = (observation: EngineObservation, now: number): Decision | null =>
-  firstOf({ evicted }, observation, now) ?? (observation.pod.deleting ? null : firstOf(replacements, observation, now)) ?? firstOf(obstacles, observation, now)
+const withheldFrom = (observation: EngineObservation, now: number, othersServe: boolean): Decision | null =>
+  firstOf({ evicted }, observation, now) ??
+  (observation.pod.deleting ? null : firstOf(replacements, observation, now)) ??
+  firstOf({ ...obstacles, comparison: comparison(othersServe) }, observation, now)
 
 const publish = (observation: EngineObservation): ReadonlyArray<Action> => {
   const { name, url } = observation.pod
@@ -116,11 +121,11 @@ const withoutEngine = (observation: Observation): Decision =>
 
 /**
  * The serving revision. Its engine exists, and is published exactly while it is ready. `part`: what may happen to it
- * after an alarm.
+ * after an alarm. `othersServe`: whether other engines of the revision serve.
  */
-export const serving = (observation: Observation, now: number, part: SuspectPart): Decision => {
+export const serving = (observation: Observation, now: number, part: SuspectPart, othersServe: boolean): Decision => {
   if (!hasPod(observation)) return withdrawn(observation, withoutEngine(observation))
-  const withheld = withheldFrom(observation, now)
+  const withheld = withheldFrom(observation, now, othersServe)
   if (withheld !== null) return withdrawn(observation, withheld)
   const replacement = replaceSuspect(observation, now, part)
   if (replacement !== null) return by("suspect", replacement)

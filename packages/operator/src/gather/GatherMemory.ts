@@ -40,8 +40,8 @@ export interface GatherMemory {
    */
   readonly withdrawnSince: Map<Run["id"], number>
   /**
-   * Since when engines above the first have no endpoint, by the names of their pods. After a restart draining takes
-   * longer at worst.
+   * Since when single engines have no endpoint, by the names of their pods: each engine above the first, and the
+   * first engine if it leaves alone. After a restart draining takes longer at worst.
    */
   readonly idleEngines: Map<string, number>
   /**

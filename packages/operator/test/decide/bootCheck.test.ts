@@ -28,6 +28,11 @@ const away = (attempts: number, about = "pod-1 0") => ({
   running: null,
   ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away.", byRepository: false }
 })
+/** The engine restarts while engines of an earlier revision serve. Its last attempt failed that many milliseconds ago. */
+const moves = (attempts: number, since: number): Observation => {
+  const observation = activated({ boot: start(null), work: { running: null, ended: { ...away(attempts).ended, at: -since } } })
+  return { ...observation, run: { ...observation.run, earlier: 1 } }
+}
 
 describe("a restarted engine", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
@@ -66,6 +71,8 @@ describe("a restarted engine", () => {
     ],
     ["is compared again if an attempt failed", activated({ boot: start(null), work: away(1) }), "again 1000"],
     ["serves if three attempts failed, with an event", activated({ boot: start(null), work: away(3) }), `RecordEvent, ${publishes}`],
+    ["does not while engines of an earlier revision serve, and is compared again", moves(3, 0), "again 3000"],
+    ["with an event", moves(3, 4_000), "RecordEvent, work boot, again 3000"],
     ["has as many attempts after a failed comparison of an earlier start", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
     ["is left alone while it has traffic", activated({ boot: start(null) }, [endpoint]), ""],
     ["loses nothing that another start has", activated({ boot: start(null) }, [old]), "publish nothing, work boot"],

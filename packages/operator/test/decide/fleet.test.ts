@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
+import { isGood } from "../../src/decide/fleet.ts"
 import { drainTime } from "../../src/limits.ts"
 import { engineAlone, enginesOf, firstEngine } from "../../src/observation/engines.ts"
 import type { Observation } from "../../src/observation/Observation.ts"
@@ -129,6 +130,25 @@ describe("the engines of a serving model", () => {
     assert.deepStrictEqual([decide(running, 0).work, decide(running, 0).ordinal], ["boot", 2])
   })
 
+  it("get no traffic if they cannot be compared while another one serves: the comparison is repeated, and an event says so", () => {
+    const tried = (attempts: number) => {
+      const ended = { kind: "boot" as const, about: "pod-1 0", attempts, at: 0, failure: null, message: "Away.", byRepository: false }
+      return engine(1, { boot: verified(1, null), work: { running: null, ended } })
+    }
+    const waits = decide(fleetOf(2, [tried(3)], [0]), 3_999)
+    assert.deepStrictEqual([waits.actions, waits.work, waits.requeueAt], [[], null, 4_000])
+    assert.strictEqual(
+      waits.message,
+      "Away. The engine could not be compared with the verified answers. It gets no traffic while other engines serve. Seatrial repeats the comparison. 1 of 2 engines serve."
+    )
+    const repeats = decide(fleetOf(2, [tried(3)], [0]), 4_000)
+    assert.deepStrictEqual([repeats.actions.map(({ _tag }) => _tag), repeats.work, repeats.ordinal], [["RecordEvent"], "boot", 1])
+    const later = decide(fleetOf(2, [tried(9)], [0]), minute)
+    assert.deepStrictEqual([later.actions, later.work], [[], "boot"])
+    assert.deepStrictEqual(acts(fleetOf(2, [tried(3)], [0], { pod: podOf(0, { nodeDownSince: 0 }) })), ["Publish 0,1", "RecordEvent"])
+    assert.deepStrictEqual(acts(fleetOf(2, [tried(3)], [0], { pod: podOf(0, { ready: false }) })), ["Publish 1", "RecordEvent"])
+  })
+
   it("do not mark their model as different while another one serves", () => {
     const differs = engine(1, { boot: verified(1, "differs") })
     const codes = (observation: Observation) => decide(observation, 0).actions.flatMap((action) => (action._tag === "NoteNodeFault" ? action.code : []))
@@ -213,7 +233,8 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
     const member = members.find(({ ordinal }) => enginePodName(run.engineRun, ordinal) === name)
     const isNew = !run.endpoints.some((endpoint) => endpoint.url === url)
     const { boot = null, pod: own = null } = member?.alone ?? {}
-    const isCompared = boot === null || boot.verdict !== null || (member !== undefined && (endedOf(member.alone, "boot")?.attempts ?? 0) >= 3)
+    const isNeeded = (run.earlier ?? 0) === 0 && !members.some((other) => other !== member && isGood(other) && other.alone.pod?.nodeDownSince === null)
+    const isCompared = boot === null || boot.verdict !== null || (isNeeded && member !== undefined && (endedOf(member.alone, "boot")?.attempts ?? 0) >= 3)
     hold(
       !isNew || (own?.ready === true && own.url === url && isCompared && !["differs", "suspect"].includes(boot?.verdict?.outcome ?? "")),
       `publishes ${name} without a verdict`

@@ -30,6 +30,11 @@ const member = (ordinal: number, outcome: "same" | "suspect", change: Partial<Ob
   requests: null,
   ...change
 })
+/** No attempt to compare it had a result. */
+const uncompared = member(2, "same", {
+  boot: { boot: "pod-2 0", failures: 0, verdict: null },
+  work: { running: null, ended: { kind: "boot", about: "pod-2 0", attempts: 9, at: 0, failure: null, message: "Away.", byRepository: false } }
+})
 /** Its alarm is earlier than the note about another node. */
 const onOtherNode = member(1, "suspect", { pod: { ...podOf(1), node: "node-2" } })
 const consenting = { ...podClass, sentinel: { withdrawLast: true } }
@@ -87,6 +92,11 @@ describe("an engine whose probes differ from its trial", () => {
     [
       "loses it if an engine on another node was noted later",
       model(good, [onOtherNode], [0, 1], {}, noted),
+      ["Publish 0", "AnswersChanged", "answers_changed 1"]
+    ],
+    [
+      "loses it although a further one could not be compared",
+      model(good, [member(1, "suspect"), uncompared], [0, 1]),
       ["Publish 0", "AnswersChanged", "answers_changed 1"]
     ],
     ["keeps it if the others do not serve", model(bad, [member(1, "same", { pod: podOf(1, false) })], [0]), recorded],

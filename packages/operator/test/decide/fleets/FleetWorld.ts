@@ -2,11 +2,12 @@ import type { DeploymentId } from "@seatrial/domain"
 import type { Endpoint, PublishedEndpoint, Run } from "@seatrial/store"
 import type { Action, Decision } from "../../../src/decide/Decision.ts"
 import { idleAt, isIdle } from "../../../src/decide/idle.ts"
-import { drainTime } from "../../../src/limits.ts"
+import { drainTime, trialAttempts } from "../../../src/limits.ts"
 import { isServed } from "../../../src/observation/isServed.ts"
 import type { Observation } from "../../../src/observation/Observation.ts"
 import { noGrowth, type ObservedEngine } from "../../../src/observation/ObservedEngine.ts"
 import { type ObservedPod, whichStart } from "../../../src/observation/ObservedPod.ts"
+import type { WorkEnded } from "../../../src/observation/work.ts"
 import { enginePodName } from "../../../src/resources/objectNames.ts"
 import type { PodClass } from "../../../src/resources/PodClass.ts"
 import { deploymentId, observed, pod, podClass, revision, run } from "../../observations.ts"
@@ -26,6 +27,8 @@ export interface Engine {
   boot: string
   outcome: "same" | "differs" | null
   comparedAt: number
+  /** How the last comparison ended that had no result. */
+  ended: WorkEnded | null
   /** A start that once gave the verified answers. It does so again. */
   good: string
   withdrawnAt: number | null
@@ -64,6 +67,8 @@ export class FleetWorld {
   replicas: number
   readonly minReplicas: number | null
   disabled = false
+  /** The share of comparisons that have no result. */
+  failing = 0
   /** Whether every engine that is asked for its requests answers. */
   isCalm = false
   endpoints: ReadonlyArray<PublishedEndpoint> = []
@@ -94,7 +99,7 @@ export class FleetWorld {
   engine(ordinal: number): Engine {
     const known = this.engines.find((each) => each.ordinal === ordinal)
     if (known !== undefined) return known
-    const engine: Engine = { ordinal, pod: null, boot: "", outcome: null, comparedAt: 0, good: "", withdrawnAt: null, requests: 0 }
+    const engine: Engine = { ordinal, pod: null, boot: "", outcome: null, comparedAt: 0, ended: null, good: "", withdrawnAt: null, requests: 0 }
     this.engines = [...this.engines, engine].toSorted((one, other) => one.ordinal - other.ordinal)
     return engine
   }
@@ -129,12 +134,17 @@ export class FleetWorld {
     return pod !== null && boot === bootOf(pod) ? outcome : null
   }
 
+  /** Whether every attempt to compare the engine's current start failed. */
+  isUncompared({ ended, pod }: Engine): boolean {
+    return pod !== null && ended?.about === bootOf(pod) && ended.attempts >= trialAttempts
+  }
+
   /** What the operator reads. */
   observe(): Observation {
     const scaling = this.minReplicas === null ? null : { minReplicas: this.minReplicas, maxReplicas: mostReplicas, target: 0.8 }
     const current: Run = { ...this.run, replicas: this.replicas, scaling, endpoints: this.endpoints, lastUsedAt: this.lastUsedAt, modelDisabled: this.disabled }
-    const moves = this.sibling !== null && !this.disabled && this.replicas > 1
-    const leaves = this.isSuperseded && moves
+    const moves = this.sibling !== null && !this.disabled
+    const leaves = this.isSuperseded && moves && (this.replicas > 1 || this.endpoints.length > 0)
     const counted = this.disabled || this.hold !== null || this.isSuperseded
     const inFlight = counted ? this.engines.reduce((sum, { requests }) => sum + requests, 0) : 0
     const newer = this.sibling?.reached()
@@ -143,7 +153,7 @@ export class FleetWorld {
       inFlight: leaves ? this.ownRequests() : inFlight,
       revision: current.revision === null ? null : { ...current.revision, status: this.isSuperseded ? "superseded" : "active" },
       ...(leaves && newer !== undefined ? { newer } : {}),
-      ...(!this.isSuperseded && moves ? { earlier: this.sibling?.endpoints.length ?? 0 } : {})
+      ...(!this.isSuperseded && moves ? { earlier: this.sibling?.endpoints.filter(({ reachable }) => reachable).length ?? 0 } : {})
     }
     const wanted = isServed({ run: serving }) ? this.replicas : 0
     for (let ordinal = 0; ordinal < wanted; ordinal++) this.engine(ordinal)
@@ -181,7 +191,7 @@ export class FleetWorld {
   }
 
   private observeEngine(engine: Engine): ObservedEngine {
-    const { comparedAt, ordinal, pod, requests } = engine
+    const { comparedAt, ended, ordinal, pod, requests } = engine
     const hasTraffic = this.endpoints.some((endpoint) => endpoint.pod === enginePodName(this.run.id, ordinal))
     engine.withdrawnAt = pod !== null && !hasTraffic ? (engine.withdrawnAt ?? this.now) : null
     const isAsked = pod?.ready === true && engine.withdrawnAt !== null && this.now >= engine.withdrawnAt + drainTime
@@ -194,7 +204,7 @@ export class FleetWorld {
       admission: null,
       elsewhere: true,
       outdated: false,
-      work: { running: isWorking ? "boot" : null, ended: null },
+      work: { running: isWorking ? "boot" : null, ended },
       sameStart: isWorking && this.work?.start === whichStart(pod),
       withdrawnAt: engine.withdrawnAt,
       requests: isAsked && (this.isCalm || this.draw() < 0.9) ? requests : null
@@ -278,15 +288,20 @@ export class FleetWorld {
     this.showPods()
   }
 
-  /** The comparison that runs ends. */
-  finishWork(outcome: "same" | "differs"): void {
+  /** The comparison that runs ends. `failed`: it has no result. */
+  finishWork(outcome: "same" | "differs" | "failed"): void {
     if (this.work === null) return
     const engine = this.engine(this.work.ordinal)
     const { pod } = engine
     if (pod?.ready === true && whichStart(pod) === this.work.start) {
       const boot = bootOf(pod)
-      Object.assign(engine, { boot, outcome: engine.good === boot ? "same" : outcome, comparedAt: this.now })
-      if (engine.outcome === "same") engine.good = boot
+      if (outcome === "failed") {
+        const attempts = (engine.ended?.about === boot ? engine.ended.attempts : 0) + 1
+        engine.ended = { kind: "boot", about: boot, attempts, at: this.now, failure: null, message: "No answer.", byRepository: false }
+      } else {
+        Object.assign(engine, { boot, outcome: engine.good === boot ? "same" : outcome, comparedAt: this.now, ended: null })
+        if (engine.outcome === "same") engine.good = boot
+      }
     }
     this.work = null
   }
@@ -325,6 +340,7 @@ export class FleetWorld {
     this.fleetWithdrawnAt = null
     for (const engine of this.engines) {
       engine.withdrawnAt = null
+      engine.ended = null
       if (engine.pod !== null && !this.isGood(engine)) engine.boot = ""
     }
   }

@@ -8,7 +8,7 @@ import type { Engine, FleetWorld } from "./FleetWorld.ts"
 export const invariants = {
   serving: "1. An act takes good engines below the wanted number",
   revision: "2. A finished run changes, or an engine belongs to two revisions",
-  comparison: "3. An engine gets traffic before its start was compared",
+  comparison: "3. An engine gets traffic before its start was compared, although another one serves or a comparison was not tried",
   queue: "4. An engine above those that the model keeps takes a GPU that a queued run could use",
   requests: "5. A pod is deleted while it has traffic or requests",
   wanted: "6. The wanted number is not reached"
@@ -19,7 +19,7 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
   const hold = (holds: boolean, what: string) => {
     if (!holds) world.faults.add(what)
   }
-  const wanted = world.replicas - (world.sibling === null ? 0 : (world.settings.maxUnavailable ?? 0))
+  const wanted = world.sibling === null ? world.replicas : Math.max(1, world.replicas - (world.settings.maxUnavailable ?? 0))
   // Each engine that the model does not keep may be a good one, and leave.
   const afterYield = Math.max(1, world.good - Math.max(0, world.present - world.kept))
   const desired = !serves ? 0 : seen.growth.yields > 0 ? Math.min(afterYield, wanted) : wanted
@@ -41,7 +41,8 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
       const engine = world.engines.find(({ ordinal }) => enginePodName(seen.run.engineRun, ordinal) === name)
       hold(engine?.pod != null && engine.pod.url === url, invariants.revision)
       if (engine === undefined || published.has(url)) continue
-      hold(world.outcomeOf(engine) === "same" && engine.pod?.ready === true, invariants.comparison)
+      const isNeeded = world.isUncompared(engine) && !world.engines.some((other) => other !== engine && world.isGood(other))
+      hold((world.outcomeOf(engine) === "same" || isNeeded) && engine.pod?.ready === true, invariants.comparison)
     }
   }
 

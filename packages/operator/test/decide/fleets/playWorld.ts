@@ -20,10 +20,8 @@ const changePod = (engine: Engine, change: (pod: ObservedPod) => ObservedPod | n
 const disturb = (world: FleetWorld, others: ReadonlyArray<FleetWorld>): void => {
   const { draw, now } = world
   const engine = world.engine(Math.floor(draw() * mostReplicas))
-  // A model with one engine moves at once.
-  const fewest = world.sibling === null ? 1 : 2
   const resize = () => {
-    const replicas = fewest + Math.floor(draw() * (mostReplicas + 1 - fewest))
+    const replicas = 1 + Math.floor(draw() * mostReplicas)
     for (const each of others) each.replicas = replicas
   }
   const disturbances: ReadonlyArray<() => void> = [
@@ -56,8 +54,10 @@ const step = (world: FleetWorld): void => {
   const { draw } = world
   world.clock.now += Math.floor(draw() * 3_000)
   const dice = draw()
-  if (dice < 0.35) world.reconcile(draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
-  else if (dice < 0.6) world.advance(world.engine(Math.floor(draw() * mostReplicas)))
+  if (dice < 0.35) {
+    world.reconcile(draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
+    if (draw() < world.failing) world.finishWork("failed")
+  } else if (dice < 0.6) world.advance(world.engine(Math.floor(draw() * mostReplicas)))
   else if (dice < 0.68) world.finishWork(draw() < 0.9 ? "same" : "differs")
   else if (dice < 0.74) world.reach()
   else if (dice < 0.84) world.ask()
@@ -117,6 +117,8 @@ const checkRest = (world: FleetWorld, isAtRest: boolean): void => {
 
 const storm = (fleets: ReadonlyArray<FleetWorld>, draw: () => number): void => {
   const faulty = draw() * 0.25
+  const failing = draw() < 0.3 ? 0.8 : 0.1
+  for (const fleet of fleets) fleet.failing = failing
   const steps = fleets.length * (20 + Math.floor(draw() * 80))
   for (let count = 0; count < steps; count++) {
     const fleet = fleets[Math.floor(draw() * fleets.length)]

@@ -1,4 +1,5 @@
 import type { Endpoint } from "@seatrial/store"
+import { isUncompared } from "../../../src/decide/bootCheck.ts"
 import { Action, type Decision } from "../../../src/decide/Decision.ts"
 import { decide } from "../../../src/decide/decide.ts"
 import { enginesOf } from "../../../src/observation/engines.ts"
@@ -73,6 +74,16 @@ export const wrongPlanners: ReadonlyArray<WrongPlanner> = [
     planner: (observation, now) => publishing(observation, decide(observation, now), readyPods(observation))
   },
   {
+    what: "gives traffic to an engine that could not be compared, although another one serves",
+    breaks: invariants.comparison,
+    planner: (observation, now) => {
+      const uncompared = enginesOf(observation).flatMap(({ alone }) => (isUncompared(alone) && alone.pod?.ready === true ? alone.pod.name : []))
+      const known = observation.run.endpoints.map(({ pod }) => pod)
+      const endpoints = readyPods(observation).filter(({ pod }) => uncompared.includes(pod) || known.includes(pod))
+      return uncompared.length > 0 ? publishing(observation, decide(observation, now), endpoints) : decide(observation, now)
+    }
+  },
+  {
     what: "takes the GPUs that queued runs need",
     breaks: invariants.queue,
     planner: (observation, now) => decide({ ...observation, growth: { ...observation.growth, room: 1 } }, now)
@@ -118,6 +129,12 @@ export const wrongMoves: ReadonlyArray<WrongPlanner> = [
     what: "lets the earlier revision leave at once",
     breaks: invariants.serving,
     planner: ({ run: { newer: _, ...run }, ...observation }, now) => decide({ ...observation, run }, now)
+  },
+  {
+    what: "lets the earlier revision leave at once if the model is scaled to one engine",
+    breaks: invariants.serving,
+    planner: ({ run: { newer, ...run }, ...observation }, now) =>
+      decide({ ...observation, run: newer === undefined || run.replicas === 1 ? run : { ...run, newer } }, now)
   },
   {
     what: "counts engines of the newer revision that do not serve",
