@@ -10,6 +10,8 @@ export interface History {
   /** Requests that one engine processes at once. */
   readonly capacity: number
   readonly startSeconds: number
+  /** Seconds in which a started engine is compared with the verified revision, one engine of the model at a time. */
+  readonly comparisonSeconds: number
   readonly minReplicas: number
   readonly maxReplicas: number
   /**
@@ -75,5 +77,6 @@ export const anyHistory = (draw: Draw, shape: Shape): History => {
   // Rounded toward the mean, so that the noise of few requests is not larger.
   const requests = mean.map((value) => Math.round(value) + (isNoisy ? Math.trunc(between(draw, -noise, noise) * Math.round(value)) : 0))
   const answerSeconds = draw() < 0.5 ? null : betweenLog(draw, 2, 60)
-  return { shape, capacity, startSeconds, minReplicas, maxReplicas, answerSeconds, requests, mean }
+  const comparisonSeconds = Math.round(betweenLog(draw, 1, 30))
+  return { shape, capacity, startSeconds, comparisonSeconds, minReplicas, maxReplicas, answerSeconds, requests, mean }
 }

@@ -11,16 +11,23 @@ export const engineSeconds = ({ wanted }: Outcome): number => wanted.reduce((sum
 
 const stepsOf = (values: ReadonlyArray<number>): ReadonlyArray<number> => values.map((value, index) => value - (values[index - 1] ?? value))
 
-/** A load that lasted for the start of an engine and one period is met, unless it needs more engines than allowed. */
-const isMet = ({ capacity, maxReplicas, startSeconds }: History, { ready, reported }: Outcome): boolean => {
-  const lasting = Math.ceil(startSeconds / periodSeconds) + 1
+/**
+ * Of the engines that a load needs, n are ready once it has lasted for the start of an engine, n comparisons and one
+ * period. It may need more engines than allowed.
+ */
+const isMet = ({ capacity, comparisonSeconds, maxReplicas, startSeconds }: History, { ready, reported }: Outcome): boolean => {
   const allowed = maxReplicas * capacity
-  let metAt = -1
+  const readyAt = (index: number) => ready[index] ?? 0
   return reported.every((load, index) => {
-    // The lowest load since `metAt` exceeds what was ready, so it is enough to look at the load that was ready for.
-    if (Math.min(allowed, load) <= (ready[index] ?? 0) * capacity) metAt = index
-    if (index - metAt <= lasting) return true
-    return Math.min(allowed, ...reported.slice(index - lasting, index + 1)) <= (ready[index] ?? 0) * capacity
+    let lowest = Math.min(allowed, load)
+    let from = index
+    for (let count = 1; lowest > readyAt(index) * capacity; count++) {
+      const lasting = Math.ceil((startSeconds + count * comparisonSeconds) / periodSeconds) + 1
+      if (lasting > index) return true
+      while (from > index - lasting) lowest = Math.min(lowest, reported[--from] ?? 0)
+      if (lowest > readyAt(index) * capacity && readyAt(index) < readyAt(from) + count) return false
+    }
+    return true
   })
 }
 
@@ -48,7 +55,7 @@ const isFrugal = ({ capacity }: History, { reported, wanted }: Outcome, target: 
 
 /** What the autoscaler promises for every history. */
 export const promises = {
-  "a load is met within one start and one period": isMet,
+  "a load is met within one start, one period and the comparisons": isMet,
   "hardly more engine-hours than an oracle": (history: History, outcome: Outcome, target: number) =>
     engineSeconds(outcome) <= costLimit(history) * oracleSeconds(history, target),
   "no more engines than the load needs": isFrugal,

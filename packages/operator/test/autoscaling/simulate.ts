@@ -37,9 +37,12 @@ const pileUp = (underWay: number, requests: number, answerSeconds: number, slots
   return now
 }
 
-/** Lets the autoscaler decide once per period. A wanted engine is ready after its start; a start can be given up. */
+/**
+ * Lets the autoscaler decide once per period. A wanted engine is ready after its start and its comparison. Comparisons
+ * run one after the other. A start can be given up.
+ */
 export const simulate = (history: History, target: number, autoscaler: Autoscaler): Outcome => {
-  const { answerSeconds, capacity, maxReplicas, minReplicas, requests, startSeconds } = history
+  const { answerSeconds, capacity, comparisonSeconds, maxReplicas, minReplicas, requests, startSeconds } = history
   const curve = { capacity, startMillis: startSeconds * 1_000 }
   const settings = { minReplicas, maxReplicas, target }
   const outcome = { reported: [] as number[], wanted: [] as number[], ready: [] as number[] }
@@ -56,8 +59,11 @@ export const simulate = (history: History, target: number, autoscaler: Autoscale
     samples = addSample(samples, { at: now, requests: reported })
     const { replicas } = autoscaler({ replicas: engines.length, changedAt, since: 0, samples }, curve, settings, now, ready)
     if (replicas !== engines.length) changedAt = now
-    const begun = Array.from({ length: Math.max(0, replicas - engines.length) }, () => now + startSeconds * 1_000)
-    engines = [...engines.slice(0, Math.max(0, replicas)), ...begun]
+    engines = engines.slice(0, Math.max(0, replicas))
+    while (engines.length < replicas) {
+      const comparedFrom = Math.max(now + startSeconds * 1_000, engines.at(-1) ?? 0)
+      engines = [...engines, comparedFrom + comparisonSeconds * 1_000]
+    }
     outcome.reported.push(reported)
     outcome.wanted.push(engines.length)
     outcome.ready.push(Math.min(ready, engines.length))
@@ -67,10 +73,10 @@ export const simulate = (history: History, target: number, autoscaler: Autoscale
 
 /**
  * The engine-seconds of an oracle that knows all loads of the future. It has the same limits and target, and its engines
- * need the same time to start and cost as much while they do. It starts each engine exactly in time and stops it at
- * once, except during a gap that is shorter than a start.
+ * need the same time to start and to be compared, and cost as much while they do. It starts each engine exactly in time
+ * and stops it at once, except during a gap that is shorter than a start.
  */
-export const oracleSeconds = ({ capacity, maxReplicas, minReplicas, requests, startSeconds }: History, target: number): number => {
+export const oracleSeconds = ({ capacity, comparisonSeconds, maxReplicas, minReplicas, requests, startSeconds }: History, target: number): number => {
   const lowest = Math.max(1, minReplicas)
   const needed = requests.map((load) => Math.min(maxReplicas, Math.max(lowest, Math.ceil(load / (capacity * target)))))
   const lastNeeded = new Map<number, number>()
@@ -78,7 +84,7 @@ export const oracleSeconds = ({ capacity, maxReplicas, minReplicas, requests, st
   for (const [index, number] of needed.entries()) {
     for (let engine = lowest + 1; engine <= number; engine++) {
       const idle = (index - (lastNeeded.get(engine) ?? -1) - 1) * periodSeconds
-      seconds += periodSeconds + Math.min(idle, startSeconds)
+      seconds += periodSeconds + Math.min(idle, startSeconds + comparisonSeconds)
       lastNeeded.set(engine, index)
     }
   }
