@@ -25,7 +25,7 @@ describe("the evidence that a new revision fails more requests", () => {
     it(`is ${isEnough ? "" : "not "}enough if: ${what}`, () =>
       assert.strictEqual(evidenceOf(addInterval(noComparison, counts(...own), counts(...earlier))) >= evidenceToMoveBack, isEnough))
 
-  it("is enough at any time in at most 1 of 10,000 moves between equal revisions", () => {
+  it("is enough at any time in at most 1 of 10,000 moves between equal revisions", { timeout: 3_600_000 }, () => {
     const moves = Number(process.env.SEATRIAL_EQUAL_MOVES ?? 500)
     const seed = Number(process.env.SEATRIAL_EQUAL_MOVES_SEED ?? 1)
     const draw = random(seed)
@@ -45,7 +45,7 @@ describe("the evidence that a new revision fails more requests", () => {
       }
       if (isWrong) wrong++
     }
-    assert.isAtMost(wrong, Math.max(1, moves / 10_000), `seed ${seed}`)
+    assert.isAtMost(wrong, Math.floor(moves / 10_000), `seed ${seed}`)
   })
 })
 
