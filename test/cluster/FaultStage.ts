@@ -30,6 +30,8 @@ export interface FaultStage {
   readonly operator: () => ChildProgram
   /** Kills the operator at once and starts another. */
   readonly replaceOperator: Effect.Effect<void>
+  /** When operators were killed, Unix milliseconds. */
+  readonly operatorDeaths: ReadonlyArray<number>
   /** An operator that leads again, and a second one; the audit log separates their requests; how it calls both. */
   readonly startSecond: Effect.Effect<{ readonly program: ChildProgram; readonly first: string; readonly second: string }>
   readonly audit: Effect.Effect<ReadonlyArray<AuditEntry>>
@@ -44,9 +46,11 @@ export const openFaultStage = Effect.gen(function* () {
   const scope = yield* Effect.scope
   const { account, caller, folder, startOperator, state } = yield* startProduct(cluster)
   let operator = yield* startOperator(leaseSeconds(3))
+  const operatorDeaths: Array<number> = []
   const replace = Effect.fnUntraced(function* (seconds: 3 | 12) {
     yield* operator.signal("SIGKILL")
     yield* operator.exited
+    operatorDeaths.push(Date.now())
     operator = yield* startOperator(leaseSeconds(seconds))
   })
   const lease = Effect.map(patiently(cluster.kube.get(Lease, "seatrial-operator", cluster.namespace)), (found) =>
@@ -70,6 +74,7 @@ export const openFaultStage = Effect.gen(function* () {
     writesOfRun: (yield* writes) - before,
     operator: () => operator,
     replaceOperator: Effect.provideService(replace(3), Scope.Scope, scope),
+    operatorDeaths,
     startSecond: Effect.gen(function* () {
       yield* replace(12)
       yield* eventually("the first operator leads", lease, (seen) => seen?.leaseDurationSeconds === 12 && seen.holderIdentity !== "")

@@ -1,14 +1,18 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { Pod } from "@seatrial/kube"
-import { Effect } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { serving } from "../e2e/Served.ts"
 import { askThroughout as askGateway } from "../faults/askThroughout.ts"
 import { countedOnce } from "../faults/countedOnce.ts"
+import { selectIn } from "../faults/select.ts"
 import { openGateways } from "../faults/twoGateways.ts"
+import { watchRoutes } from "../faults/watchRoutes.ts"
 import { askThroughout } from "./askThroughout.ts"
 import { type FaultStage, openFaultStage } from "./FaultStage.ts"
+import { recordedVerdicts } from "./recordedVerdicts.ts"
 
 /** SEATRIAL_CLUSTER_FLEET_ROLLOUTS: how many roll-outs. Every other one has a death of the operator, after one more write each time. */
 const count = Number(process.env.SEATRIAL_CLUSTER_FLEET_ROLLOUTS ?? 1)
@@ -19,8 +23,8 @@ const deaths = Number(process.env.SEATRIAL_CLUSTER_FLEET_DEATHS ?? 2)
 /** The program that dies. Steps to fewer and to more engines take turns, so that each program dies in both. */
 const victims = ["operator", "gateway", "gateway", "operator"] as const
 
-/** GPUs of all nodes. */
-const gpus = 9
+/** Engines of the model that exist at once during a roll-out: one more than wanted, and at most two that end. */
+const mostEngines = engines + 1 + 2
 
 const objectOf = (run: string) => run.replaceAll("_", "-")
 
@@ -103,6 +107,13 @@ const loseNode = Effect.fnUntraced(function* (stage: FaultStage, run: string, re
   yield* noneFailed(yield* stop)
 })
 
+/** Watches which engines get traffic. Operators record their decisions a second later, so that a death loses the last ones. */
+const watchStage = Effect.fnUntraced(function* ({ operatorDeaths, system }: FaultStage) {
+  const select = selectIn(yield* Layer.build(PgClient.layer({ url: Redacted.make(system.databaseUrl), maxConnections: 1 })))
+  const isRecordLost = (at: number) => operatorDeaths.some((death) => death - 5_000 < at && at <= death)
+  return { select, everyRouteVerified: yield* watchRoutes({ select, verified: recordedVerdicts(select), isRecordLost }) }
+})
+
 /** The API server is away while the number changes, for a shorter and a longer time than the lease of the operator. */
 const scaleWithoutApiServer = Effect.fnUntraced(function* (stage: FaultStage, run: string) {
   const { cluster } = stage
@@ -127,6 +138,7 @@ it.live(
       const stage = yield* openFaultStage
       const { cluster } = stage
       yield* cluster.command("kubectl", ["patch", "hostclass", "sim-small", "--type=merge", "-p", '{"spec":{"drainSeconds":2}}'])
+      const { everyRouteVerified, select } = yield* watchStage(stage)
       let run = stage.run
       yield* scale(stage, engines)
       yield* settled(stage, run, engines)
@@ -136,13 +148,18 @@ it.live(
         yield* Effect.logInfo(`roll-out ${index + 1} of ${count}`)
       }
 
+      const rolledOutAt = Date.now()
       yield* scaleThroughDeaths(stage, run)
       yield* noneFailed(yield* stop)
       yield* scale(stage, engines - 1)
       yield* settled(stage, run, engines - 1)
       yield* loseNode(stage, run, engines)
       yield* scaleWithoutApiServer(stage, run)
-      yield* countedOnce(stage.system.databaseUrl, gpus)
+      const verified = yield* everyRouteVerified
+      assert.isAtLeast(verified, engines * (count + 1))
+      yield* Effect.logInfo(`${verified} engines were verified before they got traffic`)
+      yield* countedOnce(select, mostEngines)
+      yield* countedOnce(select, engines, rolledOutAt)
     }).pipe(Effect.scoped),
   600_000 + count * 300_000 + deaths * 60_000
 )

@@ -5,7 +5,6 @@ import { alwaysHolds } from "./alwaysHolds.ts"
 import { askThroughout, type FailedRequest } from "./askThroughout.ts"
 import { countedOnce } from "./countedOnce.ts"
 import { settled } from "./expectedEnd.ts"
-import { gpus } from "./Kubelet.ts"
 import { openLane } from "./Lane.ts"
 import { serveFirst } from "./serveFirst.ts"
 import { watchRoutes } from "./watchRoutes.ts"
@@ -16,9 +15,12 @@ export const openFleet = Effect.gen(function* () {
   const { model, modelId, run } = yield* serveFirst(lane)
   const everyRouteVerified = yield* watchRoutes(lane)
   const stop = yield* askThroughout(lane.caller, model)
+  /** The most engines that were wanted so far. Engines of one run never exist twice, because each has a name. */
+  let most = 1
 
   /** Sets the number of engines. Ends when as many have traffic, and nothing else is left. */
   const scale = Effect.fnUntraced(function* (replicas: number) {
+    most = Math.max(most, replicas)
     const { status, text } = yield* lane.caller.call("PUT", `/v1/models/${modelId}/scaling`, { replicas })
     assert.strictEqual(status, 200, text)
     yield* eventually(`${replicas} engines have traffic`, lane.enginesOf(run), (count) => count === replicas)
@@ -52,7 +54,8 @@ export const openFleet = Effect.gen(function* () {
       )
       assert.isAbove(answers.length, 0)
       assert.isAtLeast(yield* everyRouteVerified, engines)
-      yield* countedOnce(lane.product, gpus)
+      yield* countedOnce(lane.select, most)
+      assert.isAtMost(lane.kubelet.mostPlaced(), most)
       yield* alwaysHolds(lane, [run], answers)
       return `${answers.length} answers, ${failures.length} failures`
     })

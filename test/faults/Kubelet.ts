@@ -10,8 +10,6 @@ const rfc3339 = () => new Date().toISOString().replace(/\.\d+/, "")
 
 const nodes = ["gpu-0", "gpu-1"]
 const gpusOfNode = "16"
-/** GPUs of all nodes. */
-export const gpus = nodes.length * Number(gpusOfNode)
 
 /** The condition that node-problem-detector sets by a rule for the driver's log. */
 export const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." } as const
@@ -45,6 +43,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   const down = new Set<string>()
   const sick = new Set<string>()
   const placed = new Set<string>()
+  let mostPlaced = 0
   const spoiled = new Set<string>()
   let loadsForEver = false
   const lock = yield* Semaphore.make(1)
@@ -112,7 +111,11 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     }
     const node = pod?.spec?.nodeName
     if (pod === undefined || node === undefined) return
-    if (name.includes("engine")) placed.add(pod.metadata.uid ?? "")
+    if (name.includes("engine")) {
+      placed.add(pod.metadata.uid ?? "")
+      const all = yield* pods.list()
+      mostPlaced = Math.max(mostPlaced, all.filter(({ metadata, spec }) => metadata.name.includes("engine") && spec?.nodeName !== undefined).length)
+    }
     if (down.has(node)) return
     if (pod.metadata.deletionTimestamp !== undefined) {
       return yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 0, ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }) })
@@ -182,6 +185,8 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   return {
     /** Uids of all engine pods that ever had a node. */
     placed,
+    /** The most engine pods that had a node at once. */
+    mostPlaced: () => mostPlaced,
     /** Whether engines that start from now on never finish loading. */
     holdStarts: (holds: boolean) => {
       loadsForEver = holds

@@ -33,6 +33,7 @@ import { openDatabaseLine } from "./DatabaseLine.ts"
 import { makeDeaths } from "./Deaths.ts"
 import { makeFaultyServer } from "./FaultyServer.ts"
 import { makeKubelet } from "./Kubelet.ts"
+import { selectIn } from "./select.ts"
 import { standInTrial } from "./standInTrial.ts"
 
 export const namespace = "seatrial"
@@ -60,12 +61,6 @@ const layerStore = Layer.mergeAll(
 const Table = Schema.Struct({ name: Schema.String })
 /** The prompt of callers, and the answer of engines. */
 const spoken = ["What does a sea trial show", "hands on deck"] as const
-
-const select = <A>(sql: Context.Context<SqlClient.SqlClient>, rows: Schema.Codec<A, unknown>, statement: string) =>
-  Effect.gen(function* () {
-    const client = yield* SqlClient.SqlClient
-    return yield* Schema.decodeUnknownEffect(rows)(yield* client.unsafe(statement))
-  }).pipe(Effect.provideContext(sql), Effect.orDie)
 
 /** A key of another, uninvolved organization. */
 const strangersKey = Effect.gen(function* () {
@@ -108,6 +103,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   const line = yield* openDatabaseLine(product)
   const layerAdmin = Layer.mergeAll(ModelAdmin.layerSql, Organizations.layerSql, ApiKeys.layerSql)
   const sql = yield* Layer.build(layerAdmin.pipe(Layer.provideMerge([PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }), Ids.layer])))
+  const select = selectIn(sql)
 
   const deaths = makeDeaths()
   /** When each engine was verified, by its address: Unix milliseconds. */
@@ -133,7 +129,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     Layer.provide(layerConfig)
   )
   const Organization = Schema.Tuple([Schema.Struct({ id: OrgId, slug: Schema.String })])
-  const [{ id: orgId, slug }] = yield* select(sql, Organization, "SELECT id, slug FROM organizations ORDER BY created_at LIMIT 1")
+  const [{ id: orgId, slug }] = yield* select(Organization, "SELECT id, slug FROM organizations ORDER BY created_at LIMIT 1")
   const operatorSettings = {
     namespace,
     organization: slug,
@@ -231,7 +227,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         Cause.pretty(cause)
       ].join("\n"),
     deaths,
-    verified,
+    verified: Effect.sync(() => verified),
     /** How long the comparison of an engine's start takes from now on. */
     setComparison: (millis: number) => {
       comparisonMillis = millis
@@ -240,15 +236,11 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),
     /** Log lines and tables of Postgres that contain prompts or secrets. */
     leaks: Effect.gen(function* () {
-      const tables = yield* select(
-        sql,
-        Schema.Array(Table),
-        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
-      )
+      const tables = yield* select(Schema.Array(Table), "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'")
       const stored: Array<string> = []
       for (const { name } of tables) {
         const holds = secrets.map((secret) => `row::text LIKE '%${secret}%'`).join(" OR ")
-        const rows = yield* select(sql, Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
+        const rows = yield* select(Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
         if (rows.length > 0) stored.push(`the table ${name}`)
       }
       return [
@@ -261,20 +253,20 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
       ]
     }),
     /** The rows of a statement. */
-    select: <A>(rows: Schema.Codec<A, unknown>, statement: string) => select(sql, rows, statement),
+    select,
     /** Deletes the records of stored weights, so that the next run has a download, which finds them. */
-    forgetWeights: Effect.asVoid(select(sql, Schema.Array(Schema.Unknown), "DELETE FROM stored_weights")),
+    forgetWeights: Effect.asVoid(select(Schema.Array(Schema.Unknown), "DELETE FROM stored_weights")),
     /** All runs so far. */
-    runs: Effect.map(select(sql, Schema.Array(Schema.Struct({ id: Schema.String })), "SELECT id FROM deployments"), (rows) => rows.map(({ id }) => id)),
+    runs: Effect.map(select(Schema.Array(Schema.Struct({ id: Schema.String })), "SELECT id FROM deployments"), (rows) => rows.map(({ id }) => id)),
     /** How many engines of a run the gateways know. */
     enginesOf: (run: string) =>
       Effect.map(
-        select(sql, Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT deployment_id FROM endpoints WHERE reachable_at IS NOT NULL"),
+        select(Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT deployment_id FROM endpoints WHERE reachable_at IS NOT NULL"),
         (rows) => rows.filter(({ deployment_id }) => deployment_id === run).length
       ),
     /** Runs whose engines the gateways know. */
     published: Effect.map(
-      select(sql, Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT DISTINCT deployment_id FROM endpoints ORDER BY 1"),
+      select(Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT DISTINCT deployment_id FROM endpoints ORDER BY 1"),
       (rows) => rows.map((row) => row.deployment_id)
     )
   }

@@ -1,10 +1,10 @@
 import { assert } from "@effect/vitest"
-import { DeploymentId } from "@seatrial/domain"
-import { passesOf, replay } from "@seatrial/operator/record"
-import { Effect, Schema, Stream } from "effect"
+import { replay } from "@seatrial/operator/record"
+import { Effect, Schema } from "effect"
 import { codeOf } from "../e2e/Caller.ts"
 import { eventually } from "../e2e/eventually.ts"
 import type { Lane } from "./Lane.ts"
+import { recordedPasses } from "./recordedPasses.ts"
 
 const Finished = Schema.Array(Schema.Struct({ id: Schema.String, record: Schema.String }))
 const finished = `
@@ -23,25 +23,6 @@ const untried = `
   UNION ALL
   SELECT r.request_id FROM receipts r LEFT JOIN revisions v ON v.id = r.revision_id
   WHERE v.id IS NULL OR v.status = 'draft' OR v.hf_revision <> r.hf_revision OR v.engine_version <> r.engine_version`
-
-const Decided = Schema.Array(
-  Schema.Struct({
-    deploymentId: DeploymentId,
-    term: Schema.Int,
-    series: Schema.Finite,
-    seq: Schema.Int,
-    at: Schema.Finite,
-    decidedAt: Schema.Finite,
-    build: Schema.String,
-    rule: Schema.String,
-    observation: Schema.Unknown,
-    decision: Schema.Unknown
-  })
-)
-const decisions = `
-  SELECT deployment_id AS "deploymentId", term, series::float8 AS series, seq, (extract(epoch FROM at) * 1000)::float8 AS at,
-    (extract(epoch FROM decided_at) * 1000)::float8 AS "decidedAt", build, rule, observation, decision
-  FROM decisions ORDER BY deployment_id, term, series, seq`
 
 const Page = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
 
@@ -72,7 +53,7 @@ export const alwaysHolds = Effect.fnUntraced(function* (lane: Lane, runs: Readon
 
   assert.deepStrictEqual(yield* select(Schema.Array(Schema.Unknown), untried), [])
 
-  const passes = yield* Stream.runCollect(passesOf(Stream.fromIterable(yield* select(Decided, decisions))))
+  const passes = yield* recordedPasses(select)
   assert.isAbove(passes.length, runs.length)
   for (const pass of passes) assert.strictEqual(replay(pass)._tag, "Same", `${pass.deploymentId} ${pass.rule} ${pass.decidedAt}`)
 })

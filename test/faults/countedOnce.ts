@@ -1,7 +1,6 @@
-import { PgClient } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import { Effect, Schema } from "effect"
+import type { Select } from "./select.ts"
 
 /** Holds of pods of one name that overlap. Times of placements in Kubernetes are complete seconds. */
 const twice = `
@@ -9,16 +8,22 @@ const twice = `
   WHERE one.pod_uid <> other.pod_uid AND one.placed_at <= other.placed_at
     AND coalesce(one.released_at, 'infinity') > other.placed_at + interval '1 second'`
 
-/** Moments at which more GPUs of a host class were held than its nodes have. */
-const tooMany = (gpus: number) => `
-  SELECT at.host_class, at.placed_at, sum(held.gpus) FROM gpu_holds at JOIN gpu_holds held USING (host_class)
-  WHERE held.placed_at <= at.placed_at AND coalesce(held.released_at, 'infinity') > at.placed_at + interval '1 second'
-  GROUP BY at.pod_uid, at.host_class, at.placed_at HAVING sum(held.gpus) > ${gpus}`
+/** The most GPUs that were held at once, by all pods, since a time in Unix milliseconds. */
+const peak = (since: number) => `
+  SELECT coalesce(sum(held.gpus), 0)::int AS gpus, array_agg(held.pod ORDER BY held.pod) AS pods FROM gpu_holds placed JOIN gpu_holds held
+    ON held.placed_at <= placed.placed_at AND coalesce(held.released_at, 'infinity') > placed.placed_at + interval '1 second'
+  WHERE placed.placed_at >= to_timestamp(${since / 1_000})
+  GROUP BY placed.pod_uid ORDER BY gpus DESC LIMIT 1`
+const Peak = Schema.Array(Schema.Struct({ gpus: Schema.Int, pods: Schema.Array(Schema.String) }))
 
-/** Asserts that no GPU was counted twice, since the system began. `gpus`: how many each host class has. */
-export const countedOnce = (databaseUrl: string, gpus: number) =>
+/**
+ * Asserts that no GPU was counted twice. `most`: how many GPUs may be held at once since `since` (Unix milliseconds): those
+ * of all engines that a step may have, with engines that end.
+ */
+export const countedOnce = (select: Select, most: number, since = 0) =>
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const doubles = [...(yield* sql.unsafe(twice)), ...(yield* sql.unsafe(tooMany(gpus)))]
-    assert.deepStrictEqual(doubles, [])
-  }).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(databaseUrl), maxConnections: 1 })), Effect.orDie)
+    assert.deepStrictEqual(yield* select(Schema.Array(Schema.Unknown), twice), [])
+    const [{ gpus, pods } = { gpus: 0, pods: [] }] = yield* select(Peak, peak(since))
+    assert.isAtMost(gpus, most, pods.join())
+    yield* Effect.logInfo(`at most ${gpus} GPUs were held at once, of ${most} that may be`)
+  })

@@ -7,7 +7,6 @@ import { countedOnce } from "./countedOnce.ts"
 import { drawsOf } from "./Draw.ts"
 import { someRates } from "./disturbances.ts"
 import { noFaults } from "./FaultyServer.ts"
-import { gpus } from "./Kubelet.ts"
 import { type Lane, openLane } from "./Lane.ts"
 import { type Serving, serveFirst } from "./serveFirst.ts"
 import { watchRoutes } from "./watchRoutes.ts"
@@ -15,6 +14,8 @@ import { watchRoutes } from "./watchRoutes.ts"
 const count = Number(process.env.SEATRIAL_FAULT_FLEET_ROLLOUTS ?? 3)
 const seed = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
 const engines = 4
+/** Engines of the model that exist at once during a roll-out: one more than wanted, and at most two that end. */
+const mostEngines = engines + 1 + 2
 /** Writes of the operator between two of its deaths, in every other roll-out. */
 const every = 16
 /** Deaths of operators in one roll-out. */
@@ -83,7 +84,8 @@ it.live(
       const answers = yield* stop
       assert.isAbove(answers.length, count)
       assert.isAtLeast(yield* everyRouteVerified, engines * (count + 1))
-      yield* countedOnce(lane.product, gpus)
+      yield* countedOnce(lane.select, mostEngines)
+      assert.isAtMost(lane.kubelet.mostPlaced(), mostEngines)
       yield* alwaysHolds(lane, runs, answers)
     }).pipe(Effect.scoped),
   3_600_000

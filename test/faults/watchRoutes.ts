@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import type { Lane } from "./Lane.ts"
+import type { Select } from "./select.ts"
 
 const statements = [
   "CREATE TABLE watched_routes (url text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())",
@@ -11,13 +11,23 @@ const statements = [
 ]
 const Routed = Schema.Array(Schema.Struct({ url: Schema.String, at: Schema.Finite }))
 
-/** Postgres records each published engine. The result asserts that each was verified before. */
-export const watchRoutes = Effect.fnUntraced(function* ({ select, verified }: Lane) {
+interface VerifiedEngines {
+  readonly select: Select
+  /** When each engine was verified, by its address: Unix milliseconds. */
+  readonly verified: Effect.Effect<ReadonlyMap<string, number>>
+  /** Whether the record of a verification before that time may be lost. Absent: none is. */
+  readonly isRecordLost?: (at: number) => boolean
+}
+
+/** Postgres records each published engine. The result asserts that each was verified before, and returns how many were. */
+export const watchRoutes = Effect.fnUntraced(function* ({ isRecordLost = () => false, select, verified }: VerifiedEngines) {
   for (const statement of statements) yield* select(Schema.Unknown, statement)
   return Effect.gen(function* () {
     const routed = yield* select(Routed, "SELECT url, (extract(epoch FROM at) * 1000)::float8 AS at FROM watched_routes")
-    const early = routed.filter(({ at, url }) => at < (verified.get(url) ?? Number.POSITIVE_INFINITY))
+    const verifiedAt = yield* verified
+    const known = routed.filter(({ at, url }) => verifiedAt.has(url) || !isRecordLost(at))
+    const early = known.filter(({ at, url }) => at < (verifiedAt.get(url) ?? Number.POSITIVE_INFINITY))
     assert.deepStrictEqual(early, [], "engines had traffic before they were verified")
-    return routed.length
+    return known.length
   })
 })
