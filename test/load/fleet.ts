@@ -64,7 +64,7 @@ const operatorPart = Effect.fnUntraced(function* (lab: Lab) {
   return `${models.toLocaleString("en-US")} models with ${engines} engines each on the control plane of the benchmark \`operator\`, where one stand-in answers for all engines, without
 the controllers for disruption budgets and for the protection of claims. It took ${seconds.toFixed(0)} s until all of them served,
 ${((engines * models) / seconds).toFixed(1)} engines a second. Before that, ${steps} models with one engine, whose number the autoscaler sets, got a step of load through a gateway one after the other, each a
-fifth of a second later in the two seconds between two readings of the load. Right before the start, one pod is changed, so that the API server lists pods from its
+tenth of a second later in the second between two readings of the load. Right before the start, one pod is changed, so that the API server lists pods from its
 cache. "All watches" leaves out the \`ModelDeployment\`s of namespaces without an organization: their list comes last, and no pass waits for it.
 
 ${table(["", "target", "measured"], rows)}`

@@ -50,8 +50,9 @@ export const scaledTo = (replicas: number, request: ScalingRequest): ModelScalin
 const Load = { running: Schema.Int, waiting: Schema.Int }
 
 /**
- * The requests that run on the engines of a model's serving revision or wait at gateways, as gateways reported them in
- * the last half minute. `capacity`: how many requests one engine processes at once; null if it was not measured.
+ * The requests that run on all engines of a model or wait at gateways, as gateways reported them in the last half minute.
+ * `capacity`: how many requests one engine processes at once; null if it was not measured. `engines`: the engines of the
+ * serving revision.
  */
 export const ModelLoad = Schema.Struct({
   ...Load,

@@ -4,7 +4,7 @@ import { Clock, Effect, Schedule } from "effect"
 import type { ModelLoads } from "./gather/ModelLoads.ts"
 import type { ScalingGauges } from "./scalingGauges.ts"
 
-const interval = "2 seconds"
+const interval = "1 second"
 
 interface LoadContext {
   readonly modelLoads: Runs["Service"]["modelLoads"]

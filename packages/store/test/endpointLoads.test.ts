@@ -29,7 +29,7 @@ layer(layers, { excludeTestServices: true })("the load that gateways report", (i
       yield* inOrganization(models.scale(caller, "tiny", { min_replicas: 0, max_replicas: 3 }))
       assert.deepInclude(yield* inOrganization(models.scaling(caller, "tiny")), { replicas: 1, min_replicas: 0, max_replicas: 3, target: 0.8 })
       yield* sql`DELETE FROM request_sweeps`
-      assert.deepStrictEqual(yield* requests, { run: operation.id, modelId, replicas: 1, requests: null })
+      assert.deepStrictEqual(yield* requests, { run: operation.id, modelId, replicas: 1, requests: null, oldestReport: null, newestReport: null })
       yield* metering.sweep
       assert.strictEqual((yield* requests)?.requests, 0)
 
@@ -40,14 +40,27 @@ layer(layers, { excludeTestServices: true })("the load that gateways report", (i
       const isReported = (expected: number) => soon(Effect.map(requests, (load) => load?.requests === expected))
       yield* isReported(9)
       const load = yield* inOrganization(models.load(caller, "load/tiny"))
-      assert.deepStrictEqual([load.waiting, load.desired, load.capacity], [2, 1, null])
+      // The serving revision has no engine of that name: the sum contains the requests on all engines.
+      assert.deepStrictEqual([load.running, load.waiting, load.desired, load.capacity, load.engines], [7, 2, 1, null, []])
       stored.first = loadsOf(caller.orgId, modelId, 1, 0)
       yield* isReported(5)
       yield* Scope.close(second, yield* Effect.exit(Effect.void))
       yield* isReported(1)
 
-      yield* sql`UPDATE endpoint_loads SET at = now() - interval '40 seconds'`
-      assert.strictEqual((yield* requests)?.requests, 0)
+      const all = Effect.all([
+        Effect.map(requests, (read) => read?.requests),
+        Effect.map(inOrganization(models.load(caller, "load/tiny")), ({ running }) => running)
+      ])
+      const lastAlive = (seconds: number) => sql`
+        INSERT INTO endpoint_loads (org_id, model_id, gateway_id, pod, running, waiting, at)
+        VALUES (${caller.orgId}, ${modelId}, 'dead', 'pod-b', 6, 0, now() - make_interval(secs => ${seconds}))
+        ON CONFLICT (model_id, gateway_id, pod) DO UPDATE SET at = excluded.at`
+      yield* lastAlive(3)
+      assert.deepStrictEqual(yield* all, [7, 7])
+      yield* lastAlive(6)
+      assert.deepStrictEqual(yield* all, [1, 7])
+      yield* lastAlive(40)
+      assert.deepStrictEqual(yield* all, [1, 1])
     }).pipe(Effect.scoped)
   )
 
@@ -80,13 +93,16 @@ describe("the loads that are due", () => {
     return due
   }
 
-  it("are changed ones, those of the last ten seconds that are not zero, and zeros once", () => {
+  it("are changed ones and zeros once, each other one every ten seconds, and always one while there are requests", () => {
     const written = new WrittenLoads()
     const running: EndpointLoad = { orgId, modelId, pod: "pod-a", running: 2, waiting: 0, ...uncounted }
-    assert.deepStrictEqual(record(written, loadsOf(orgId, modelId, 2, 0), 20_000), [running])
-    assert.deepStrictEqual(record(written, loadsOf(orgId, modelId, 2, 0), 22_000), [])
-    assert.deepStrictEqual(record(written, loadsOf(orgId, modelId, 2, 0), 30_000), [running])
-    assert.deepStrictEqual(record(written, [], 32_000), [{ ...running, running: 0 }])
+    const waiting: EndpointLoad = { orgId, modelId, pod: "", running: 0, waiting: 1, ...uncounted }
+    assert.deepStrictEqual(record(written, [running, waiting], 20_000), [running, waiting])
+    assert.deepStrictEqual(record(written, [running, waiting], 21_000), [running])
+    assert.deepStrictEqual(record(written, [running, waiting], 22_000), [waiting])
+    assert.deepStrictEqual(record(written, [running, waiting], 32_000), [running, waiting])
+    assert.deepStrictEqual(record(written, [running], 33_000), [{ ...waiting, waiting: 0 }])
+    assert.deepStrictEqual(record(written, [], 34_000), [{ ...running, running: 0 }])
     assert.deepStrictEqual(record(written, [], 60_000), [])
   })
 
@@ -103,6 +119,6 @@ describe("the loads that are due", () => {
   it("are at most 1,000, and the others follow", () => {
     const written = new WrittenLoads()
     const many = Array.from({ length: 1_500 }, (_, index) => ({ orgId, modelId, pod: `pod-${index}`, running: 1, waiting: 0, ...uncounted }))
-    assert.deepStrictEqual([record(written, many, 20_000).length, record(written, many, 22_000).length, record(written, many, 24_000).length], [1_000, 500, 0])
+    assert.deepStrictEqual([record(written, many, 20_000).length, record(written, many, 22_000).length, record(written, many, 24_000).length], [1_000, 500, 1])
   })
 })

@@ -30,8 +30,8 @@ export const decisionTime = Effect.fnUntraced(function* (lab: Lab, { create, end
       yield* until("the models serve", ended, (phases) => phases.get("activated") === steps, 100)
       const times: Array<number> = []
       for (let step = 0; step < steps; step++) {
-        // The gateway reports the load every two seconds, and the operator reads it as often. A load lasts four of these periods.
-        yield* Effect.sleep(2_000 / steps)
+        // The gateway reports the load every second, and the operator reads it as often. A load lasts eight of these periods.
+        yield* Effect.sleep(1_000 / steps)
         const body = JSON.stringify({ model: `${lab.orgSlug}/scale-${step}`, messages: [{ role: "user", content: "What does the crew do?" }], stream: true })
         const requests = [httpRequest("POST", "/v1/chat/completions", lab.key, body)] as const
         const begun = performance.now()

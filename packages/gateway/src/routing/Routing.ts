@@ -9,7 +9,7 @@ import { RoutedRequest, type RoutingDependencies, type RoutingRequest } from "./
 import { watchEngines } from "./watchEngines.ts"
 
 /** Milliseconds between two reports of the load, which the autoscaler reads. */
-const reportIntervalMillis = 2_000
+const reportIntervalMillis = 1_000
 
 /** Decides which engine processes a request, and when. */
 export class Routing extends Context.Service<

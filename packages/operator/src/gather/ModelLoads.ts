@@ -7,7 +7,16 @@ import type { RunStore } from "../RunStore.ts"
 /** Without a report for longer than this, the load was not observed without a gap, milliseconds. */
 const gapMillis = 30_000
 
+/** A rise of the load that does not count yet. */
+interface Rise {
+  /** The newest report when the rise was read first, Unix milliseconds of the database. */
+  readonly since: number
+  /** The lowest load that was read since. */
+  readonly requests: number
+}
+
 interface KnownLoad extends ObservedLoad {
+  readonly rise: Rise | null
   readonly replicas: number
   /** The run as its last pass read it; null before its first pass. */
   readonly run: Run | null
@@ -36,27 +45,43 @@ export interface ModelLoads extends RunStore {
   readonly of: (run: Run, now: number) => ObservedLoad | null
 }
 
+/**
+ * The load that counts after a report; null if none does yet. `before`: the load that counted before. A rise counts once
+ * every gateway with requests has written since it was read first. Otherwise the requests of a gateway that died would
+ * count twice, because callers send them again through another one.
+ */
+const countLoad = (before: number | null, rise: Rise | null, requests: number, { newestReport, oldestReport }: ReportedLoad) => {
+  if (requests <= (before ?? 0) || newestReport === null || oldestReport === null) return { counted: requests, rise: null }
+  const next = { since: rise?.since ?? newestReport, requests: Math.min(requests, rise?.requests ?? requests) }
+  if (oldestReport < next.since) return { counted: before, rise: next }
+  return { counted: next.requests, rise: requests > next.requests ? { since: newestReport, requests } : null }
+}
+
 export const makeModelLoads = ({ isAtMaximum, needsScaling }: LoadRules): ModelLoads => {
   const known = new Map<DeploymentId, KnownLoad>()
 
-  const next = (before: KnownLoad | undefined, { replicas, requests }: ReportedLoad, now: number): KnownLoad => {
+  const next = (before: KnownLoad | undefined, report: ReportedLoad, now: number): KnownLoad => {
+    const { replicas, requests } = report
     const last = before?.samples.at(-1)?.at ?? Number.NEGATIVE_INFINITY
-    const earlier = before ?? { changedAt: now, since: now, samples: [], replicas, run: null, isLimited: false }
+    const earlier = before ?? { changedAt: now, since: now, samples: [], replicas, rise: null, run: null, isLimited: false }
     const changedAt = earlier.replicas === replicas ? earlier.changedAt : now
-    if (requests === null) return { ...earlier, replicas, changedAt }
+    if (requests === null) return { ...earlier, replicas, changedAt, rise: null }
     const hasGap = now - last > gapMillis
+    const samples = hasGap ? [] : earlier.samples
+    const { counted, rise } = countLoad(samples.at(-1)?.requests ?? null, earlier.rise, requests, report)
     return {
       replicas,
+      rise,
       run: earlier.run,
       isLimited: earlier.isLimited,
       changedAt,
       since: hasGap ? now : earlier.since,
-      samples: addSample(hasGap ? [] : earlier.samples, { at: now, requests })
+      samples: counted === null ? samples : addSample(samples, { at: now, requests: counted })
     }
   }
 
   /** Whether a pass is necessary. The first one reads what the number depends on. */
-  const isDue = ({ isLimited, replicas, run, ...load }: KnownLoad, now: number): boolean =>
+  const isDue = ({ isLimited, replicas, rise: _, run, ...load }: KnownLoad, now: number): boolean =>
     run === null || needsScaling({ ...run, replicas }, load, now) || isAtMaximum({ ...run, replicas }, load, now) !== isLimited
 
   return {
@@ -75,9 +100,9 @@ export const makeModelLoads = ({ isAtMaximum, needsScaling }: LoadRules): ModelL
       const replicas = run.replicas ?? 1
       // The pass may know of a change before the next report.
       const changedAt = load.replicas === replicas ? load.changedAt : now
-      const { samples, since } = load
+      const { rise, samples, since } = load
       const observed = { changedAt, since, samples }
-      known.set(run.id, { ...observed, replicas, run, isLimited: isAtMaximum(run, observed, now) })
+      known.set(run.id, { ...observed, replicas, rise, run, isLimited: isAtMaximum(run, observed, now) })
       return observed
     },
     remembers: (id) => known.has(id),

@@ -11,7 +11,7 @@ it.effect("the loads of models are read again while Postgres is away, with one l
   return Effect.gen(function* () {
     let reads = 0
     const passes: Array<string> = []
-    const report = { run: run.id, modelId: run.modelId, replicas: 1, requests: 2 }
+    const report = { run: run.id, modelId: run.modelId, replicas: 1, requests: 2, oldestReport: 0, newestReport: 0 }
     const modelLoads = Effect.suspend(() => (++reads > 20 ? Effect.succeed([report]) : Effect.die(new Error("no answer"))))
     const enqueueRun = (id: string) => Effect.sync(() => void passes.push(id))
     yield* Effect.forkScoped(
@@ -22,7 +22,7 @@ it.effect("the loads of models are read again while Postgres is away, with one l
         loads: makeModelLoads({ isAtMaximum: () => false, needsScaling: () => true })
       })
     )
-    yield* TestClock.adjust("40 seconds")
+    yield* TestClock.adjust("20 seconds")
     assert.deepStrictEqual([log.length, passes], [1, [run.id]])
   }).pipe(Effect.scoped, Effect.provide(layerLog))
 })

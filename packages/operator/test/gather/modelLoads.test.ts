@@ -12,7 +12,10 @@ const serving = {
   replicas: 1,
   scaling: { minReplicas: 1, maxReplicas: 4, target: 0.8 }
 }
-const report = (requests: number | null, replicas = 1) => [{ run: run.id, modelId: run.modelId, replicas, requests }]
+/** `oldestReport`, `newestReport`: when the gateways with requests wrote last. One gateway has both. */
+const report = (requests: number | null, replicas = 1, [oldestReport, newestReport] = [0, 0]) => [
+  { run: run.id, modelId: run.modelId, replicas, requests, oldestReport, newestReport }
+]
 
 describe("the loads of models", () => {
   it("request the first pass over a model, and then one whenever its number of engines must change", () => {
@@ -59,6 +62,25 @@ describe("the loads of models", () => {
       since: 11 * minute,
       samples: [{ at: 11 * minute, requests: 0 }]
     })
+  })
+
+  it("count a rise once every gateway with requests has written since, so that requests of a dead gateway do not count twice", () => {
+    const loads = makeModelLoads({ isAtMaximum, needsScaling })
+    let at = 0
+    const read = (requests: number, reports: readonly [oldest: number, newest: number]) => {
+      at += 1_000
+      const isDue = loads.add(report(requests, 1, [...reports]), at).length > 0
+      return [loads.of(serving, at)?.samples.at(-1)?.requests, isDue]
+    }
+    assert.deepStrictEqual(read(3, [100, 900]), [undefined, true])
+    assert.deepStrictEqual(read(3, [1_100, 1_900]), [3, false])
+    // A gateway with two requests dies after its report at 1,950. The other one gets them.
+    for (const newest of [2_900, 3_900, 4_900]) assert.deepStrictEqual(read(5, [1_950, newest]), [3, false])
+    assert.deepStrictEqual(read(3, [5_900, 5_900]), [3, false])
+    // A real rise counts after the next report of each gateway, with the lowest number since.
+    assert.deepStrictEqual(read(7, [6_100, 6_900]), [3, false])
+    assert.deepStrictEqual(read(6, [7_100, 7_900]), [6, true])
+    assert.deepStrictEqual(read(2, [8_100, 8_900]), [2, false])
   })
 
   it("are forgotten if the autoscaler does not set the number any more", () => {

@@ -52,7 +52,7 @@ describe("a model with limits for the autoscaler", () => {
         assert.strictEqual(replicas(stage), 3)
         yield* wait(16)
         assert.strictEqual(replicas(stage), 2)
-        yield* wait(10)
+        yield* wait(8)
         assert.strictEqual(replicas(stage), 2)
         yield* wait(20)
         assert.strictEqual(replicas(stage), 1)

@@ -52,7 +52,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   benchmarks: ({ benchmarks }, id) => Effect.runSync(benchmarks.note({ ...run, id, revision: serving }, true)),
   loads: ({ loads }, id) =>
     loads.add(
-      [deploymentId, otherDeployment].map((each) => ({ run: each, modelId: run.modelId, replicas: 1, requests: 0 })),
+      [deploymentId, otherDeployment].map((each) => ({ run: each, modelId: run.modelId, replicas: 1, requests: 0, oldestReport: 0, newestReport: 0 })),
       id === deploymentId ? 0 : 1
     ),
   scaling: ({ scaling }, id) =>

@@ -305,7 +305,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       }),
     modelLoads: Effect.sync(() =>
       [...rows.values()].flatMap(({ id, modelId, replicas = 1, scaling = null }) =>
-        scaling === null || requests === null ? [] : { run: id, modelId, replicas, requests }
+        scaling === null || requests === null ? [] : { run: id, modelId, replicas, requests, oldestReport: 0, newestReport: 0 }
       )
     ),
     setReplicas: ({ from, modelId, replicas }) =>

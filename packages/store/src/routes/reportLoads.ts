@@ -38,22 +38,24 @@ const counted = ["running", "waiting", "answered", "failed"] as const
 export class WrittenLoads {
   readonly #written = new Map<string, EndpointLoad & { readonly at: number }>()
 
-  /** Changed loads, and those whose last write is old, oldest first. A load that is not in `loads` is zero. */
+  /**
+   * Changed loads, and those whose last write is old, oldest first. A load that is not in `loads` is zero. If there are
+   * none, the oldest one with requests: the autoscaler counts only gateways that go on writing.
+   */
   due(loads: ReadonlyArray<EndpointLoad>, now: number): ReadonlyArray<EndpointLoad> {
     const current = new Map(loads.map((load) => [`${load.modelId} ${load.pod}`, load]))
     const gone = [...this.#written].flatMap(([key, { at: _, ...load }]) =>
       current.has(key) ? [] : { ...load, running: 0, waiting: 0, answered: 0, failed: 0 }
     )
-    return [...loads, ...gone]
-      .map((load) => ({ load, last: this.#written.get(`${load.modelId} ${load.pod}`) }))
-      .filter(({ last, load }) => {
-        const { running, waiting } = load
-        const isSame = counted.every((name) => load[name] === (last?.[name] ?? 0))
-        return !isSame || (running + waiting > 0 && now - (last?.at ?? 0) >= heartbeatMillis)
-      })
-      .toSorted((one, other) => (one.last?.at ?? 0) - (other.last?.at ?? 0))
-      .slice(0, maxRows)
-      .map(({ load }) => load)
+    const all = [...loads, ...gone].map((load) => ({ load, last: this.#written.get(`${load.modelId} ${load.pod}`) }))
+    const hasRequests = ({ running, waiting }: EndpointLoad) => running + waiting > 0
+    const changed = all.filter(({ last, load }) => {
+      const isSame = counted.every((name) => load[name] === (last?.[name] ?? 0))
+      return !isSame || (hasRequests(load) && now - (last?.at ?? 0) >= heartbeatMillis)
+    })
+    const candidates = changed.length > 0 ? changed : all.filter(({ load }) => hasRequests(load))
+    const oldestFirst = candidates.toSorted((one, other) => (one.last?.at ?? 0) - (other.last?.at ?? 0))
+    return oldestFirst.slice(0, changed.length > 0 ? maxRows : 1).map(({ load }) => load)
   }
 
   record(loads: ReadonlyArray<EndpointLoad>, now: number) {
@@ -81,7 +83,7 @@ const deleteOld = (sql: PgClient.PgClient) => sql`
 
 /**
  * Writes the loads of this gateway at intervals until the scope closes: in one statement, and only those that changed
- * or would expire. Never fails: after an error, the next statement writes them.
+ * or would expire, or else one of them. Never fails: after an error, the next statement writes them.
  */
 export const reportLoads = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -93,16 +95,17 @@ export const reportLoads = Effect.fnUntraced(function* (
   const report = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const due = written.due(options.current(), now)
-    if (due.length > 0) yield* write(sql, gatewayId, due)
+    if (due.length > 0) yield* Effect.uninterruptible(write(sql, gatewayId, due))
     written.record(due, now)
     if (now - deletedAt < deleteIntervalMillis) return
     deletedAt = now
     yield* deleteOld(sql)
   })
+  // Finalizers run in reverse order: this one after the last report has ended, which would write a row again.
+  yield* Effect.addFinalizer(() => Effect.ignore(sql`DELETE FROM endpoint_loads WHERE gateway_id = ${gatewayId}`))
   yield* report.pipe(
     Effect.catchCause(makeOutageLog("Could not report the load of the engines")),
     Effect.repeat(Schedule.spaced(options.intervalMillis)),
     Effect.forkScoped
   )
-  yield* Effect.addFinalizer(() => Effect.ignore(sql`DELETE FROM endpoint_loads WHERE gateway_id = ${gatewayId}`))
 })

@@ -4,9 +4,6 @@ import { Effect, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { leads } from "../OperatorTerms.ts"
 
-/** SQL condition for loads `l` that their gateway still reports. */
-export const freshLoad = "l.at > now() - interval '30 seconds'"
-
 /** The load of a model whose number of engines the autoscaler sets. */
 const LoadRow = Schema.Struct({
   /** The run that owns the engines of the serving revision. */
@@ -14,22 +11,34 @@ const LoadRow = Schema.Struct({
   modelId: ModelId,
   replicas: Schema.Int,
   /** Requests that run or wait; null if no gateway reports anything. */
-  requests: Schema.NullOr(Schema.Int)
+  requests: Schema.NullOr(Schema.Int),
+  /**
+   * The oldest and the newest last report of the gateways with these requests, Unix milliseconds; null without requests.
+   */
+  oldestReport: Schema.NullOr(Schema.Finite),
+  newestReport: Schema.NullOr(Schema.Finite)
 })
 export type ReportedLoad = typeof LoadRow.Type
 
-/** Reads the loads of all models whose number of engines the autoscaler sets, in one statement. */
+/**
+ * Reads the loads of all models whose number of engines the autoscaler sets, in one statement. A gateway with requests
+ * writes every second. If a gateway has not written for five seconds, its loads do not count.
+ */
 export const modelLoads = (sql: PgClient.PgClient): Effect.Effect<ReadonlyArray<ReportedLoad>> => {
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: LoadRow,
     execute: () => sql`
-      WITH gateways AS (SELECT EXISTS (SELECT FROM request_sweeps WHERE seen > now() - interval '30 seconds') AS report)
-      SELECT maker.id AS run, m.id AS "modelId", m.replicas,
-        CASE WHEN gateways.report THEN
-          (SELECT coalesce(sum(l.running + l.waiting), 0)::int FROM endpoint_loads l WHERE l.model_id = m.id AND ${sql.literal(freshLoad)}) END AS requests
+      WITH gateways AS (SELECT EXISTS (SELECT FROM request_sweeps WHERE seen > now() - interval '30 seconds') AS report),
+      reports AS (SELECT gateway_id, max(at) AS at FROM endpoint_loads GROUP BY gateway_id HAVING max(at) > now() - interval '5 seconds')
+      SELECT maker.id AS run, m.id AS "modelId", m.replicas, CASE WHEN gateways.report THEN load.requests END AS requests,
+        (extract(epoch FROM load.oldest) * 1000)::float8 AS "oldestReport", (extract(epoch FROM load.newest) * 1000)::float8 AS "newestReport"
       FROM gateways, models m
       JOIN LATERAL (SELECT d.id FROM deployments d WHERE d.org_id = m.org_id AND d.revision_id = m.active_revision_id ORDER BY d.created_at, d.id LIMIT 1) maker ON true
+      CROSS JOIN LATERAL (
+        SELECT coalesce(sum(l.running + l.waiting), 0)::int AS requests, min(reports.at) AS oldest, max(reports.at) AS newest
+        FROM endpoint_loads l JOIN reports USING (gateway_id) WHERE l.model_id = m.id AND l.running + l.waiting > 0
+      ) load
       WHERE m.max_replicas IS NOT NULL AND m.deleted_at IS NULL AND m.status = 'active'`
   })
   return Effect.orDie(find()).pipe(Effect.withSpan("Runs.modelLoads"))
