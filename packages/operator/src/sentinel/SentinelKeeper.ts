@@ -88,7 +88,7 @@ const readState = Effect.fnUntraced(function* (target: ProbeTarget, writer: Stat
   if (waiting?.restarts === target.restarts) return waiting
   const stored = yield* (yield* Sentinels).read(target)
   const now = yield* Clock.currentTimeMillis
-  return Option.getOrElse(stored, () => ({ ...noEvidence, goodAt: now, goodProbes: 0, probedAt: now, alarmedAt: null }))
+  return Option.getOrElse(stored, () => ({ ...noEvidence(now), probedAt: now, alarmedAt: null }))
 })
 
 /** Repeats what needs the database until it answers. */

@@ -4,7 +4,7 @@ import { Clock, type Data, Duration, Effect, Random } from "effect"
 import type { HttpClient } from "effect/http"
 import { drainLimit } from "../limits.ts"
 import { operatorMetrics } from "../metrics.ts"
-import { addProbe, type Evidence, healthyMean, isDoubtful, scoreOfDistance, soonerBy } from "./evidence.ts"
+import { addProbe, type DividedEvidence, divide, type Evidence, healthyMean, isDoubtful, scoreOfDistance, soonerBy } from "./evidence.ts"
 import { ProbeResult, probe, probeLimit } from "./probe.ts"
 import type { ProbeTarget } from "./probedEngines.ts"
 
@@ -15,7 +15,10 @@ const mostProbeBytes = 2 ** 20
 const busyPatience = 10
 
 /** What the probes of an engine have shown. Times are Unix milliseconds. */
-export interface EngineState extends Evidence, Pick<SentinelRow, "alarmedAt" | "goodAt" | "goodProbes" | "probedAt"> {}
+export interface EngineState extends Evidence, Pick<SentinelRow, "alarmedAt" | "probedAt"> {}
+
+/** The same with the evidence of each text. */
+type WatchedState = DividedEvidence & EngineState
 
 export interface Watching {
   readonly run: Pick<Run, "id" | "modelId" | "orgId">
@@ -65,11 +68,9 @@ const mostOthers = (state: EngineState, { intervalMillis, target: { slots } }: W
  * The state after a probe. Requests that were under way at the last good probe count as answered after it. A busy engine
  * may have begun them as much earlier as a request may take.
  */
-const probed = (state: EngineState, { isBusy, nats }: Data.TaggedEnum.Value<ProbeResult, "Probed">, at: number): EngineState => {
-  const evidence = addProbe(state, scoreOfDistance(nats))
-  const goodAt = Math.max(state.goodAt, isBusy ? at - drainLimit : at)
-  const good = isDoubtful(evidence) ? {} : { goodAt, goodProbes: evidence.probes }
-  return { ...state, ...evidence, probedAt: at, ...good }
+const probed = (state: WatchedState, { isBusy, nats }: Data.TaggedEnum.Value<ProbeResult, "Probed">, at: number): WatchedState => {
+  const evidence = addProbe(state, scoreOfDistance(nats), isBusy ? at - drainLimit : at)
+  return { ...state, ...evidence, probedAt: at }
 }
 
 /** Probes one start of an engine until it is interrupted. Ends by itself only if the engine cannot be compared. */
@@ -78,7 +79,7 @@ export const watchEngine = Effect.fnUntraced(function* (watching: Watching, from
   const { pod, podUid, restarts, url } = target
   const client = yield* makeEngineClient({ url, timeout: "30 seconds", mostBytes: mostProbeBytes, work: target.metrics.work })
   const rowOf = (state: EngineState): SentinelRow => ({ ...state, orgId: run.orgId, deploymentId: run.id, pod, podUid, restarts })
-  let state = from
+  let state: WatchedState = { ...from, ...divide(from, verified.length) }
   // Engines that started together are not probed together.
   yield* Effect.sleep(intervalMillis * (yield* Random.next))
   while (true) {

@@ -181,7 +181,7 @@ describe("the probes of all engines", () => {
       world.nats = 1
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual([world.raised.length, world.alarms.length, world.raised[0]?.node], [1, 1, "node-1"])
-      assert.deepInclude(world.alarms[0], { pod: "p", podUid: "uid-p", restarts: 0, probes: 22 })
+      assert.deepInclude(world.alarms[0], { pod: "p", podUid: "uid-p", restarts: 0, probes: 26 })
       // The same start of the engine is not followed again by another pass.
       yield* follow(run, [followed("p")])
       yield* TestClock.adjust("1 minute")

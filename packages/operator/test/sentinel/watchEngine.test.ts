@@ -74,7 +74,7 @@ const watching = <A, E>(
           onAttempt: () => Effect.void,
           onAlarm: (row) => Effect.sync(() => void alarms.push(row))
         },
-        { ...noEvidence, goodAt: 0, goodProbes: 0, probedAt: 0, alarmedAt: null }
+        { ...noEvidence(0), probedAt: 0, alarmedAt: null }
       ).pipe(Effect.provideService(HttpClient.HttpClient, client))
     )
     return yield* use(engine, rows, alarms)
@@ -99,14 +99,15 @@ describe("a serving engine", () => {
     watching((engine, rows, alarms) =>
       Effect.gen(function* () {
         yield* TestClock.adjust("10 minutes")
-        const good = rows.at(-1)
+        // The text of the next probe was good five probes earlier.
+        const good = rows.at(-5)
         engine.nats = 0.7
         // One minute until the first probe, and then one probe every five seconds.
         yield* TestClock.adjust("165 seconds")
         assert.strictEqual(alarms.length, 1)
         assert.deepStrictEqual(
           [(alarms[0]?.probes ?? 0) - (alarms[0]?.goodProbes ?? 0), alarms[0]?.goodProbes, alarms[0]?.goodAt],
-          [21, good?.probes, good?.probedAt]
+          [25, good?.probes, good?.probedAt]
         )
         yield* TestClock.adjust("1 minute")
         assert.strictEqual(alarms.length, 1)
