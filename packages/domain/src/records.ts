@@ -212,7 +212,7 @@ export const Suspicion = Schema.Struct({
   revision_id: Id,
   /** The name of the engine's pod. */
   engine: Schema.String,
-  /** The last probe without evidence, or the begin of the probes. An hour earlier if the engine was busy at that probe. */
+  /** The earliest last good probe of the texts that show the fault, or the begin of the probes. An hour earlier if the engine was busy at that probe. */
   since: Timestamp,
   /** When the engine got no requests any more; null while it serves. */
   withdrawn_at: Schema.NullOr(Timestamp),

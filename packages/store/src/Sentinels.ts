@@ -13,14 +13,14 @@ export interface EngineStarted {
 }
 
 const StoredSentinel = Schema.Struct({
-  /** The evidence since the start, and since the last probe without any. */
+  /** The evidence since the start, and the largest recent evidence of one text or of all. */
   total: Schema.Finite,
   recent: Schema.Finite,
   /** Number of probes since the start. */
   probes: Schema.Int,
   /**
-   * The last probe without evidence, or the begin of the probes. Earlier if the engine had begun requests before that
-   * probe. Unix milliseconds, as all times here.
+   * The earliest last good probe of the texts with evidence, or the begin of the probes. Earlier if the engine had begun
+   * requests before that probe. Unix milliseconds, as all times here.
    */
   goodAt: MillisFromDate,
   /** Number of probes up to that one. */

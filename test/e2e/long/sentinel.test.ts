@@ -50,6 +50,18 @@ const mostProbes = (nats: ReadonlyArray<number>): number => {
 const Progress = Schema.Struct({ message: Schema.String })
 const Suspicion = Schema.Struct({ since: Schema.Date, at: Schema.Date, withdrawn: Schema.NullOr(Schema.Date), probes: Schema.Int, evidence: Schema.Finite })
 
+/** The ids of all requests of a suspicion. */
+const listRequests = Effect.fnUntraced(function* (caller: ReturnType<typeof makeCaller>, url: string) {
+  const ids: Array<string> = []
+  let next = ""
+  do {
+    const { data, next_cursor } = bodyOf(RequestList, yield* caller.call("GET", `${url}?limit=200${next}`))
+    ids.push(...data.map(({ id }) => id))
+    next = next_cursor === null ? "" : `&cursor=${encodeURIComponent(next_cursor)}`
+  } while (next !== "")
+  return ids
+})
+
 const spoil = (folder: string, { metadata: { uid = "none" } }: Pod, fault: string) =>
   Effect.sync(() => {
     writeFileSync(join(folder, "fault"), fault)
@@ -106,7 +118,7 @@ it.live(
         assert.strictEqual(data[0]?.engine, engine.metadata.name)
         const recorded = yield* sql<{ readonly id: string; readonly own: boolean }>`
           SELECT id, engine::text = ${uid} AS own FROM requests WHERE state = 'completed' AND created_at >= ${suspicion.since} AND engine IS NOT NULL`
-        const answered = bodyOf(RequestList, yield* caller.call("GET", `${data[0]?.requests_url}?limit=200`)).data.map(({ id }) => id)
+        const answered = yield* listRequests(caller, data[0]?.requests_url ?? "")
         assert.isAbove(answered.length, 0)
         const idsOf = (own: boolean) => new Set(recorded.filter((row) => row.own === own).map(({ id }) => id))
         assert.deepStrictEqual(
