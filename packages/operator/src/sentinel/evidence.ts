@@ -24,7 +24,7 @@ export const noEvidence = (goodAt: number): Evidence => ({ total: 0, recent: 0, 
 /** Whether the latest probes are evidence. The next probe then follows sooner. */
 export const isDoubtful = ({ recent }: Pick<Part, "recent">): boolean => recent > 1
 
-/** The first part is the evidence of all texts together. The others are those of single texts, in their order. */
+/** The first part is the evidence of all texts together. The others belong to single texts, in their order. */
 export interface DividedEvidence extends Evidence {
   readonly parts: ReadonlyArray<Part>
 }
@@ -41,7 +41,7 @@ export const healthyMean = 0.2
 const wholeScale = healthyNats / healthyMean
 /** The part of the stake that each probe bets. Below 1 / `healthyMean`, so that no probe loses everything. */
 const bet = 4
-/** The new money that a part bets at each of its probes. Each probe counts for two parts: for all texts, and for its text. */
+/** The stake that each probe adds to both of its parts: of all texts, and of its text. */
 const stake = 1 / 2
 /** The evidence of an engine that goes on serving does not exceed what a double holds. */
 const mostEvidence = 1e300
