@@ -48,6 +48,7 @@ describe("the check suite", () => {
         report.checks.filter(({ passed }) => !passed),
         []
       )
+      assert.match(report.checks.find(({ name }) => name === "kv_pressure")?.detail ?? "", /, [1-9]\d* preempted, .* [1-9]\d* answers read again$/)
       earlier = [{ fingerprints: report.fingerprints, loadedChecksum: report.loaded_checksum ?? null, likelihood }]
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )

@@ -71,7 +71,10 @@ export const CheckOutcome = Schema.Struct({
   isComputing: Schema.optionalKey(Schema.Boolean),
   /** Whether the check depends on the clock, so that a slow machine may fail it. */
   isClockBound: Schema.optionalKey(Schema.Boolean),
-  /** For a failure: the finding as text, without `code`. Only for people: no decision reads it. */
+  /**
+   * For a failure: the finding as text, without `code`. For a check that does not apply: the reason. Only for people: no
+   * decision reads it.
+   */
   detail: Schema.optionalKey(Schema.String)
 })
 export type CheckOutcome = typeof CheckOutcome.Type

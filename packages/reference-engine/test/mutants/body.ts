@@ -132,6 +132,10 @@ export const bodyMutants: Mutants = {
     spoils: "answers may be one token longer than requested",
     seams: changed((fields) => ({ ...fields, ...(fields.max_tokens === undefined ? {} : { max_tokens: plus(fields.max_tokens, 1) }) }))
   },
+  answers_cut_at_128: {
+    spoils: "answers end after 128 tokens, as if that were requested",
+    seams: changed((fields) => (typeof fields.max_tokens === "number" ? { ...fields, max_tokens: Math.min(fields.max_tokens, 128) } : fields))
+  },
   response_format_ignored: { spoils: "response_format is not obeyed", seams: changed(without("response_format")) },
   json_object_ignored: {
     spoils: "response_format json_object is not obeyed",

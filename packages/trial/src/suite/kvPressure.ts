@@ -6,6 +6,7 @@ import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { drawnCodes } from "./codes.ts"
 import { type CountedTokens, countedTokens, leadIn } from "./countedTokens.ts"
+import { shiftsOf } from "./decodeShifts.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
 import { continuation, type Fields, goOn, promptsOf, type SuiteSubject } from "./SuiteSubject.ts"
 import { seedOf } from "./saltOf.ts"
@@ -85,20 +86,6 @@ const codesStay = Effect.fnUntraced(function* (answers: ReadonlyArray<PressedAns
 })
 
 /**
- * The mean and the largest difference, in nats, between the log-probabilities of an answer and of its text as a prompt;
- * null if not comparable.
- */
-const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer: { ids: written, logprobs }, makeIds }: PressedAnswer) {
-  if (written === null || logprobs === null) return null
-  const ids = makeIds()
-  const scored = yield* goOn(subject, [...ids, ...written], { max_tokens: 1, ...subject.offers.scoring })
-  const read = scored.promptLogprobs?.slice(ids.length - 1) ?? []
-  if (read.length !== logprobs.length) return null
-  const differences = logprobs.map((value, at) => Math.abs(value - (read[at] ?? Number.NaN)))
-  return { mean: differences.reduce((sum, value) => sum + value, 0) / differences.length, worst: Math.max(...differences) }
-})
-
-/**
  * Preempted requests end after those that ran with them, and before those that waited. `finished`: answers in the
  * order in which they ended. Their tokens must have the same log-probabilities as when the text is read as a prompt.
  * Succeeds with the number of compared answers.
@@ -106,13 +93,17 @@ const recomputed = Effect.fnUntraced(function* (subject: SuiteSubject, { answer:
 const preemptedAreRight = Effect.fnUntraced(function* (subject: SuiteSubject, finished: ReadonlyArray<PressedAnswer>, running: number) {
   let judged = 0
   const from = Math.max(0, Math.min(running, finished.length) - thresholds.pressureJudged)
-  for (const [index, pressed] of finished.slice(from, from + thresholds.pressureJudged).entries()) {
-    const shift = yield* recomputed(subject, pressed)
-    if (shift === null) continue
+  for (const [index, { answer, makeIds }] of finished.slice(from, from + thresholds.pressureJudged).entries()) {
+    // Engines differ in whether they report an end token.
+    if (answer.finishReason === "stop" && answer.ids?.length !== answer.logprobs?.length) continue
+    const shifts = (yield* shiftsOf(subject, makeIds(), answer))?.map(Math.abs)
+    if (shifts === undefined) continue
     judged++
-    if (!(shift.mean <= thresholds.decodeMean && shift.worst <= thresholds.decodeWorst)) {
+    const mean = shifts.reduce((sum, value) => sum + value, 0) / Math.max(1, shifts.length)
+    const worst = Math.max(...shifts)
+    if (!(mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst)) {
       return yield* unexpected(
-        `answer ${from + index + 1}: its log-probabilities differ by ${shift.mean.toFixed(3)} nats in the mean and ${shift.worst.toFixed(3)} at one token when the engine reads it as a prompt`
+        `answer ${from + index + 1}: its log-probabilities differ by ${mean.toFixed(3)} nats in the mean and ${worst.toFixed(3)} at one token when the engine reads it as a prompt`
       )
     }
   }
@@ -162,9 +153,21 @@ const fieldsFor = ({ offers }: SuiteSubject, max_tokens: number): Fields => ({
   ignore_eos: offers.reservesFixedLengths !== true
 })
 
+/** All answers have the requested length, in every form in which they report it. */
+const areComplete = Effect.fnUntraced(function* ({ offers }: SuiteSubject, finished: ReadonlyArray<PressedAnswer>, answerLength: number) {
+  const unequal = finished.filter(({ answer: { finishReason, ids, logprobs, usage } }) => {
+    const lengths = [usage.completion_tokens, ids?.length ?? answerLength, logprobs?.length ?? answerLength]
+    return lengths.some((length) => length !== answerLength) && !(offers.reservesFixedLengths === true && finishReason === "stop")
+  }).length
+  if (unequal > 0) return yield* unexpected(`${unequal} of ${finished.length} answers have another length than requested`)
+})
+
+/** The preemptions that the engine counted. Engines may report none before the first one. */
+const preemptionsIn = ({ metrics }: SuiteSubject, text: string): number => gauge(text, metrics.preemptions) ?? 0
+
 /**
- * Requests that exceed the KV cache: preempted requests are computed again with the same result. `most`: time limit in
- * seconds.
+ * Requests that exceed the KV cache: preempted requests are computed again with the same result. Does not apply if the
+ * engine counted no preemption, because such requests were never judged. `most`: time limit in seconds.
  */
 export const kvPressure = (most: number = thresholds.pressureSeconds): TrialCheck => ({
   name: "kv_pressure",
@@ -193,12 +196,11 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
       coded.toSorted((a, b) => (a.code === alone?.code ? -1 : b.code === alone?.code ? 1 : 0)),
       first
     )
+    yield* areComplete(subject, finished, answerLength)
     const judged = yield* preemptedAreRight(subject, coded, Math.ceil((running * coded.length) / count))
-    const mayEnd = subject.offers.reservesFixedLengths === true
-    const short = finished.filter(({ answer }) => answer.usage.completion_tokens !== answerLength && !(mayEnd && answer.finishReason === "stop")).length
-    if (short > 0) return yield* unexpected(`${short} of ${count} answers are short`)
-    const preempted = (metrics: string) => gauge(metrics, subject.metrics.preemptions)
-    const [then, now] = [preempted(before), preempted((yield* subject.client.get("/metrics")).text)]
-    return `${count} requests for ${tokens} tokens, ${then === null || now === null ? "" : `${now - then} preempted, `}${penalized} with a frequency penalty, ${judged} answers read again`
+    const preempted = preemptionsIn(subject, (yield* subject.client.get("/metrics")).text) - preemptionsIn(subject, before)
+    if (preempted <= 0) return yield* new NotApplicable({ reason: "no preemption was counted" })
+    if (judged + penalized === 0) return yield* new NotApplicable({ reason: "no log-probabilities with token ids" })
+    return `${count} requests for ${tokens} tokens, ${preempted} preempted, ${penalized} with a frequency penalty, ${judged} answers read again`
   })
 })

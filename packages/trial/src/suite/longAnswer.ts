@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { decodeShifts } from "./decodeShifts.ts"
 import { drawnPrompts } from "./texts/vocabularyWords.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -39,6 +39,7 @@ export const longAnswer: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const [first = "", second = ""] = yield* drawnPrompts(subject, "long_answer", 2)
     const max_tokens = Math.min(extentOf(subject.parameters).longAnswer, subject.maxContext - Math.max(first.length, second.length) - 8)
+    if (max_tokens < thresholds.longWindow) return yield* new NotApplicable({ reason: `room for ${max_tokens} tokens` })
     const [greedyShifts, drawnShifts] = yield* Effect.all(
       [decodeShifts(subject, first, { max_tokens }), decodeShifts(subject, second, { max_tokens, temperature: 1 })],
       { concurrency: 2 }

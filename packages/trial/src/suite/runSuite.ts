@@ -2,7 +2,7 @@ import { type Check, type CheckOutcome, type CheckReport, monotonicMillis, withd
 import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../engineAnswers.ts"
 import type { CheckClass, TrialCheck } from "./Check.ts"
-import { type Finding, outcomeOf } from "./finding.ts"
+import { type Finding, outcomeOf, rowDetail } from "./finding.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { saltOf } from "./saltOf.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
@@ -45,7 +45,7 @@ class SuiteRecord {
         this.#judge(check, result.finding)
         break
       case "NotApplicable":
-        this.#notApplicable(check, result.isUnseen)
+        this.#notApplicable(check, result)
         break
       case "OutOfTime":
         this.#notReached(check)
@@ -62,8 +62,8 @@ class SuiteRecord {
     this.outcomes.push({ name: check.name, class: check.class === "informs" && isFault ? "required" : check.class, ...outcome })
   }
 
-  #notApplicable(check: TrialCheck, isUnseen: boolean): void {
-    this.outcomes.push({ name: check.name, class: check.class, outcome: "not_applicable" })
+  #notApplicable(check: TrialCheck, { isUnseen, reason }: Extract<CheckResult, { readonly _tag: "NotApplicable" }>): void {
+    this.outcomes.push({ name: check.name, class: check.class, outcome: "not_applicable", detail: rowDetail(reason) })
     if (isUnseen) this.#unseen.push(check.name)
   }
 
@@ -120,7 +120,8 @@ const resultOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<CheckResult, EngineUnreachable> {
   const capabilities = check.usesConfirmedFeatures === true ? withdrawCapabilities(subject.capabilities, withdrawn) : subject.capabilities
   const checkSubject = { ...subject, capabilities }
-  if (check.skipped !== undefined && check.skipped(checkSubject) !== null) return { _tag: "NotApplicable", isUnseen: false }
+  const reason = check.skipped?.(checkSubject) ?? null
+  if (reason !== null) return { _tag: "NotApplicable", isUnseen: false, reason }
   const elapsed = yield* clock.elapsed
   const isOver = elapsed >= clock.hardSeconds || (elapsed >= clock.budgetSeconds && check.class !== "required")
   return isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, checkSubject, clock)

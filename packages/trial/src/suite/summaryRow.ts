@@ -1,5 +1,6 @@
 import type { Check, CheckOutcome } from "@seatrial/domain"
 import { maxDetailLength, rowDetail } from "./finding.ts"
+import { kvPressure } from "./kvPressure.ts"
 import { referenceAgrees } from "./referenceAgrees.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
 import { suite } from "./suiteVersion.ts"
@@ -35,6 +36,8 @@ export const summaryRow = ({ outcomes, rows, withdrawn }: Judged, { noReference 
   const lists = `${listOf("not confirmed, so not served", unconfirmed)}${listOf("not reached", notReached)}`
   const cause = noReference == null ? "" : `: ${noReference}`
   const compared = skipped.includes(referenceAgrees.name) ? `, no_reference${cause}` : ""
-  const words = `${suite.name} ${suite.version}: ${rows.length} run${compared}, ${skipped.length} not applicable${lists}`
+  const unpressed = outcomes.find(({ name, outcome }) => name === kvPressure().name && outcome === "not_applicable")
+  const pressed = unpressed === undefined ? "" : `, no_preemption: ${unpressed.detail ?? ""}`
+  const words = `${suite.name} ${suite.version}: ${rows.length} run${compared}${pressed}, ${skipped.length} not applicable${lists}`
   return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
 }

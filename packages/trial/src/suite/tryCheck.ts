@@ -23,7 +23,7 @@ type Attempt = Result.Result<string, Failure>
 
 export type CheckResult =
   | { readonly _tag: "Judged"; readonly finding: Finding }
-  | { readonly _tag: "NotApplicable"; readonly isUnseen: boolean }
+  | { readonly _tag: "NotApplicable"; readonly isUnseen: boolean; readonly reason: string }
   | { readonly _tag: "OutOfTime"; readonly error: SuiteTimedOut }
 
 /** The time limits of a suite and its checks. */
@@ -114,7 +114,9 @@ const failed = (failure: Fault): CheckResult => {
 
 /** The result of a check that does not apply, or for which the suite has no time. */
 const withoutVerdict = (failure: NotApplicable | SuiteTimedOut): CheckResult =>
-  failure._tag === "NotApplicable" ? { _tag: "NotApplicable", isUnseen: failure.unseen === true } : { _tag: "OutOfTime", error: failure }
+  failure._tag === "NotApplicable"
+    ? { _tag: "NotApplicable", isUnseen: failure.unseen === true, reason: failure.reason }
+    : { _tag: "OutOfTime", error: failure }
 
 const isNoVerdict = (failure: Failure): failure is NotApplicable | SuiteTimedOut => failure._tag === "NotApplicable" || failure._tag === "SuiteTimedOut"
 

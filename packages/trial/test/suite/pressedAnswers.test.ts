@@ -14,6 +14,8 @@ const Sent = Schema.fromJsonString(
     prompt: Schema.Array(Schema.Int),
     max_tokens: Schema.Int,
     frequency_penalty: Schema.Finite,
+    logprobs: Schema.optionalKey(Schema.Int),
+    prompt_logprobs: Schema.optionalKey(Schema.Int),
     logit_bias: Schema.optionalKey(Schema.Record(Schema.String, Schema.Finite))
   })
 )
@@ -24,6 +26,13 @@ interface PressedEngine {
   readonly preferred?: (prompt: ReadonlyArray<number>) => number
   /** Whether requests that run with others lose the tokens that they counted, in the middle of their answers. */
   readonly forgets?: boolean
+  /** How many preemptions the engine counts after requests ran together; null: it reports no count. */
+  readonly preemptions?: number | null
+  /** How many log-probabilities, or tokens, answers lack that were written together with others. */
+  readonly lostLogprobs?: number
+  readonly lostTokens?: number
+  /** Whether texts have neither log-probabilities nor penalties. */
+  readonly reportsNothing?: boolean
 }
 
 const tokenMillis = thresholds.usualTokenMillis
@@ -44,19 +53,32 @@ const answerOf = ({ frequency_penalty, logit_bias, max_tokens, prompt }: Sent, {
   })
 }
 
+const logprob = -1
+
 const clientOf = (engine: PressedEngine, client: EngineClient): EngineClient => {
   let active = 0
+  let wasFull = false
+  const { lostLogprobs = 0, lostTokens = 0, preemptions = 3, reportsNothing = false } = engine
   return {
     ...client,
-    get: () => Effect.succeed({ status: 200, text: "" }),
+    get: () => Effect.sync(() => ({ status: 200, text: preemptions === null ? "" : `vllm:num_preemptions_total ${wasFull ? preemptions : 0}` })),
     post: Effect.fnUntraced(function* (_, body) {
       const sent = Schema.decodeUnknownSync(Sent)(body)
       active++
       yield* Effect.sleep(1)
-      const isForgetful = engine.forgets === true && active > 1
+      const isPressed = active > 1
+      wasFull ||= isPressed
       yield* Effect.sleep(sent.max_tokens * tokenMillis)
       active--
-      const choice = { text: "", token_ids: answerOf(sent, engine, isForgetful), finish_reason: "length" }
+      const ids = answerOf(sent, engine, engine.forgets === true && isPressed).slice(isPressed ? lostTokens : 0)
+      const token_logprobs = ids.slice(isPressed ? lostLogprobs : 0).map(() => logprob)
+      const choice = {
+        text: "",
+        token_ids: ids,
+        finish_reason: "length",
+        logprobs: sent.logprobs === undefined || reportsNothing ? null : { token_logprobs },
+        prompt_logprobs: sent.prompt_logprobs === undefined ? null : sent.prompt.map((id, at) => (at === 0 ? null : { [id]: { logprob } }))
+      }
       const usage = { prompt_tokens: sent.prompt.length, completion_tokens: sent.max_tokens, total_tokens: sent.prompt.length + sent.max_tokens }
       return { status: 200, text: JSON.stringify({ choices: [choice], usage }) }
     })
@@ -68,7 +90,7 @@ const press = Effect.fnUntraced(function* (engine: PressedEngine, slots = 128, t
   const subject = yield* subjectAt("http://127.0.0.1:1")
   const capabilities: SuiteSubject["capabilities"] = {
     ...subject.capabilities,
-    supported_parameters_by_endpoint: { [textPath]: ["frequency_penalty", "logit_bias"] }
+    supported_parameters_by_endpoint: { [textPath]: engine.reportsNothing === true ? [] : ["frequency_penalty", "logit_bias"] }
   }
   const pressed: SuiteSubject = {
     ...subject,
@@ -83,7 +105,12 @@ const press = Effect.fnUntraced(function* (engine: PressedEngine, slots = 128, t
   const running = yield* Effect.forkChild(
     kvPressure()
       .run(pressed)
-      .pipe(Effect.catch((error) => Effect.succeed(error._tag === "Unexpected" ? error.detail : error._tag)))
+      .pipe(
+        Effect.catchTags({
+          Unexpected: ({ detail }) => Effect.succeed(detail),
+          NotApplicable: ({ reason }) => Effect.succeed(`not applicable: ${reason}`)
+        })
+      )
   )
   let seconds = 0
   while (running.pollUnsafe() === undefined && seconds < 1_000) {
@@ -92,6 +119,30 @@ const press = Effect.fnUntraced(function* (engine: PressedEngine, slots = 128, t
   }
   return { seconds, result: yield* Fiber.join(running) }
 }, Effect.provide(FetchHttpClient.layer))
+
+describe("answers under memory pressure", () => {
+  it.effect("are right if some of them were preempted and read again", () =>
+    Effect.map(press({}), ({ result }) => assert.match(result, /^46 requests for 20000 tokens, 3 preempted, .* 4 answers read again$/))
+  )
+
+  it.effect("say nothing about preempted requests if the engine counted none, or does not count them", () =>
+    Effect.gen(function* () {
+      for (const preemptions of [0, null]) assert.strictEqual((yield* press({ preemptions })).result, "not applicable: no preemption was counted")
+    })
+  )
+
+  it.effect("say nothing if the engine reports nothing to compare", () =>
+    Effect.map(press({ reportsNothing: true }), ({ result }) => assert.strictEqual(result, "not applicable: no log-probabilities with token ids"))
+  )
+
+  it.effect("are wrong if they lack tokens or log-probabilities, even if no preemption was counted", () =>
+    Effect.gen(function* () {
+      for (const lost of [{ lostTokens: 1 }, { lostLogprobs: 1 }, { lostLogprobs: 1, preemptions: 0 }]) {
+        assert.match((yield* press(lost)).result, /^\d+ of 46 answers have another length than requested$/)
+      }
+    })
+  )
+})
 
 describe("answers with a frequency penalty under memory pressure", () => {
   it.effect("are right if they count all of their tokens", () => Effect.map(press({}), ({ result }) => assert.match(result, /, 23 with a frequency penalty/)))

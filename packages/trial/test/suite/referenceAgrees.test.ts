@@ -66,7 +66,7 @@ describe("the comparison with a reference", () => {
   it.effect("does not apply to a commit without a reference, and the last row says so", () =>
     Effect.gen(function* () {
       const { report } = yield* runSuite(yield* subjectAt("http://127.0.0.1:1"), () => [referenceAgrees])
-      assert.deepStrictEqual(report.outcomes, [{ name: "reference_agrees", class: "required", outcome: "not_applicable" }])
+      assert.deepStrictEqual(report.outcomes, [{ name: "reference_agrees", class: "required", outcome: "not_applicable", detail: "no_reference" }])
       assert.match(report.checks[0]?.detail ?? "", /: 0 run, no_reference, 1 not applicable \(reference_agrees\)/u)
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
