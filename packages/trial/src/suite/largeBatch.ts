@@ -70,7 +70,10 @@ const seedsStay = Effect.fnUntraced(function* (subject: SuiteSubject, requests: 
   }
 })
 
-/** The largest batch: what the engine runs at once, as far as the time suffices even if it ran them one after the other. */
+/**
+ * The largest batch: what the engine runs at once, as far as the time suffices even if it ran them one after the other.
+ * `millisOfSmall`: the time of the small batch alone.
+ */
 const largestBatch = ({ parameters, slots }: SuiteSubject, millisOfSmall: number): number => {
   const most = Math.min(extentOf(parameters).largeBatch, slots)
   return Math.max(kinds, Math.min(most, Math.floor((thresholds.largeBatchMillis / Math.max(1, millisOfSmall)) * kinds)))
@@ -95,8 +98,8 @@ export const largeBatch: TrialCheck = {
     if (greedy.some(({ answer }) => answer.tokenChoices === null)) return yield* new NotApplicable({ reason: "no log-probabilities" })
     const begunAt = yield* monotonicMillis
     const once = yield* greedyStays(subject, greedy, kinds)
-    yield* mixedStays(subject, greedy)
     const size = largestBatch(subject, (yield* monotonicMillis) - begunAt)
+    yield* mixedStays(subject, greedy)
     const figures = `${kinds} and ${size} at once, ${once + (yield* greedyStays(subject, greedy, size))} different in one of two batches`
     if (!subject.offers.seeds) return `greedy answers ${figures}`
     const [prompt = ""] = prompts
