@@ -104,12 +104,12 @@ const drawnAreLikelier = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return `${drawn.length} drawn texts ${fixed(-mean(scores.map(({ whole }) => whole)), 2)}, shuffled ${fixed(worse, 2)} worse`
 })
 
-/** Number of texts that are scored again, and of tokens that then follow them. */
-const [scoredAgain, following] = [2, 16]
+/** Number of texts that are scored again. */
+const scoredAgain = 2
 
 /**
- * Constant texts are as likely if tokens of this trial follow them, because later tokens change no earlier one. An engine
- * that computes only known prompts correctly fails.
+ * Constant texts are as likely if as many tokens of this trial follow them, because later tokens change no earlier one.
+ * Half of such a prompt is new, so an engine fails if it computes only those prompts correctly that it knows most of.
  */
 const knownTextsStay = Effect.fnUntraced(function* (subject: SuiteSubject, scored: ReadonlyArray<ReadonlyArray<number>>) {
   const prompts = (yield* beginnings(subject, scoredTexts.slice(0, likelihoodTexts.length))).filter(hasScores)
@@ -118,6 +118,7 @@ const knownTextsStay = Effect.fnUntraced(function* (subject: SuiteSubject, score
     const at = (seedOf(subject.seed, "text_likelihood") + each) % prompts.length
     const [prompt = "", before = []] = [prompts[at], scored[at]]
     if (typeof prompt === "string") return "not scored again"
+    const following = Math.min(prompt.length, subject.maxContext - prompt.length - 8)
     const added = promptTokens(subject.vocabSize, following, seedOf(subject.seed, `after text ${each}`))
     const values = yield* scoreOf({ ...subject, salt: saltOf(subject.salt, each) }, [...prompt, ...added])
     differences.push(...before.map((value, token) => (values?.[token] ?? Number.NaN) - value))
