@@ -25,7 +25,7 @@ it.live(
       const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.address, OTEL_BSP_SCHEDULE_DELAY: "200" }
       const { caller, startOperator } = yield* startProduct(cluster, traces)
       const operator = yield* startOperator(traces)
-      const python = yield* reachable(fileURLToPath(new URL("../e2e/reference/standIn.mjs", import.meta.url)))
+      const python = yield* reachable(fileURLToPath(new URL("../e2e/reference/standIn", import.meta.url)))
       const referenceJob = { image: "ghcr.io/seatrial/reference-engine:0.1.0", python, cpu: 1, memoryBytes: 2 ** 28 }
       yield* cluster.kube.mergePatch(HostClassResource, serving.host_class, undefined, { spec: { referenceJob } })
       const headers = { "idempotency-key": crypto.randomUUID(), traceparent: `00-${traceId}-00f067aa0ba902b7-01` }

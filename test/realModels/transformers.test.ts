@@ -3,10 +3,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { writeTrained } from "@seatrial/reference-engine/sample"
-import { computeReference } from "@seatrial/trial"
+import { trainedFiles, writeTrained } from "@seatrial/reference-engine/sample"
+import { computeReference, referenceOfFolder } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import { python as installed } from "../engines/vllm/installVllm.ts"
+import { factsOf } from "../mutants/sampleFacts.ts"
+import { tinyReference } from "../mutants/trySample.ts"
 
 /** A Python interpreter with torch, transformers and safetensors. `npm run test:vllm` installs one. */
 const python = process.env.REFERENCE_PYTHON ?? installed
@@ -20,7 +22,7 @@ const recorded = Object.values(
     .texts
 )
 const prompt = recorded[0]?.tokens.slice(0, 8) ?? []
-const request = { sequences: recorded.map(({ tokens }) => tokens), prompts: [prompt], new_tokens: 4 }
+const request = { sequences: recorded.map(({ tokens }) => tokens), drawn: 0, prompts: [prompt], new_tokens: 4 }
 
 /** A folder with the sample model. */
 const sampleFolder = Effect.acquireRelease(
@@ -97,6 +99,21 @@ describe("the program that computes references", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("computes the stored reference of the sample model again, with its drawn sequences", () =>
+    Effect.gen(function* () {
+      const { commit } = factsOf("tiny-chat", trainedFiles("tiny-chat"))
+      const { continuations, drawn, sequences } = yield* referenceOfFolder({ folder: yield* sampleFolder, python, memoryBytes: 2 ** 30 }, commit)
+      assert.deepStrictEqual([drawn, continuations], [32, tinyReference.continuations])
+      assert.deepStrictEqual(
+        sequences.map(({ ids }) => ids),
+        tinyReference.sequences.map(({ ids }) => ids)
+      )
+      const stored = tinyReference.sequences.flatMap(({ logprobs }) => logprobs)
+      const differences = sequences.flatMap(({ logprobs }) => logprobs).map((value, at) => Math.abs(value - (stored[at] ?? 0)))
+      assert.isBelow(Math.max(...differences), 0.001)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("computes mixtures of experts as Transformers does, in memory and module by module", () =>
     Effect.gen(function* () {
       const { expected, folder } = yield* mixtures
@@ -104,7 +121,7 @@ describe("the program that computes references", () => {
         const { logprobs = [], names = [], sequences = [] } = expected[kind] ?? {}
         assert.include(names, name)
         for (const memoryBytes of [0, 2 ** 30]) {
-          const result = yield* computeReference({ folder: join(folder, kind), python, memoryBytes }, { sequences, prompts: [], new_tokens: 1 })
+          const result = yield* computeReference({ folder: join(folder, kind), python, memoryBytes }, { sequences, drawn: 0, prompts: [], new_tokens: 1 })
           const differences = result.sequences.map((scored, index) => scored.logprobs.map((value, at) => Math.abs(value - (logprobs[index]?.[at] ?? 0))))
           assert.deepStrictEqual([differences.length, ...differences.map(({ length }) => length)], [3, 39, 39, 39])
           assert.isBelow(Math.max(...differences.flat()), 0.0001, `${kind} with ${memoryBytes} bytes`)

@@ -30,7 +30,8 @@ const emptyFolder = Effect.acquireRelease(
 
 describe("SmolLM2-135M-Instruct on vLLM", () => {
   const run = <A, E, R>(body: Effect.Effect<A, E, R>) => body.pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
-  const computeReference = referenceOfFolder({ folder: smolFolder(), python: join(dirname(installVllm()), "python"), memoryBytes: 2 ** 30 })
+  const source = { folder: smolFolder(), python: join(dirname(installVllm()), "python"), memoryBytes: 2 ** 30 }
+  const computeReference = referenceOfFolder(source, smolFacts(sound).commit)
 
   it.live("passes its trial", () =>
     run(

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
+import { referenceVersion } from "@seatrial/trial"
 import { Effect, Redacted } from "effect"
 import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
 
@@ -14,7 +15,7 @@ const reference = {
 }
 const exported = (change: object = {}) => ({
   format: 1,
-  references: [{ repo: "acme/tiny", commit: "a".repeat(40), texts_version: 1, reference: { ...reference, ...change } }]
+  references: [{ repo: "acme/tiny", commit: "a".repeat(40), texts_version: referenceVersion, reference: { ...reference, ...change } }]
 })
 
 const folder = Effect.acquireRelease(
@@ -43,7 +44,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
         assert.strictEqual(refused.code, 1)
         assert.match(refused.err, /acme\/tiny@a{40} has another reference/u)
         noTrace(refused)
-        assert.match((yield* references("list")).out, /acme\/tiny +a{40} +1 +imported/u)
+        assert.match((yield* references("list")).out, new RegExp(`acme/tiny +a{40} +${referenceVersion} +imported`, "u"))
       }).pipe(Effect.scoped),
     120_000
   )
@@ -53,6 +54,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
     ["another format", JSON.stringify({ ...exported(), format: 2 })],
     ["a log-probability above 0", JSON.stringify(exported({ sequences: [{ ids: [1, 2], logprobs: [0.5] }] }))],
     ["a token without a log-probability", JSON.stringify(exported({ sequences: [{ ids: [1, 2, 3], logprobs: [-1] }] }))],
+    ["drawn sequences alone", JSON.stringify(exported({ drawn: 1 }))],
     ["a commit that is a branch", JSON.stringify(exported()).replace("a".repeat(40), "main")]
   ] as const
   for (const [name, content] of invalid) {

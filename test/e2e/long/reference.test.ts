@@ -37,7 +37,7 @@ const repository = makeRepository({
 const tagged = (tag: string) => ({ repo: repository.name, commit: repository.tags.get(tag) ?? "" })
 
 /** With `REFERENCE_PYTHON` the real program computes the references; otherwise a program with their stored result. */
-const computing = process.env.REFERENCE_PYTHON ?? fileURLToPath(new URL("../reference/standIn.mjs", import.meta.url))
+const computing = process.env.REFERENCE_PYTHON ?? fileURLToPath(new URL("../reference/standIn", import.meta.url))
 const isReal = process.env.REFERENCE_PYTHON !== undefined
 
 const computeReferences = (kube: KubeClient["Service"], referenceJob: object) =>

@@ -132,7 +132,7 @@ const computeCommand = Command.make(
       Flag.withDefault("python3")
     ),
     memoryGib: Flag.Int("memory-gib").pipe(
-      Flag.withDescription("Memory for weights. Larger models are read from their files twice, and no greedy answers are computed."),
+      Flag.withDescription("Memory for weights. Larger models are read from their files three times, and no greedy answers are computed."),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4_096 }))),
       Flag.withDefault(8)
     ),
@@ -140,7 +140,7 @@ const computeCommand = Command.make(
   },
   Effect.fn(function* ({ commit, folder, json, memoryGib, python, repo }) {
     const reference = yield* Effect.mapError(
-      referenceOfFolder({ folder, python, memoryBytes: memoryGib * 2 ** 30 }),
+      referenceOfFolder({ folder, python, memoryBytes: memoryGib * 2 ** 30 }, commit),
       ({ message }) => new CommandError({ message })
     )
     const isAdded = yield* addReference({ repo, commit, textsVersion: referenceVersion, source: "computed", reference })

@@ -69,7 +69,7 @@ const ReferenceJob = Schema.Struct({
   memoryBytes: optional(
     memory.annotate({
       description:
-        "Memory request and limit of the Job in bytes. Half of it is for weights: the weights of a model that needs more, at 4 bytes for each parameter, are read from the files twice. Default 16 GiB."
+        "Memory request and limit of the Job in bytes. Half of it is for weights: the weights of a model that needs more, at 4 bytes for each parameter, are read from the files three times. Default 16 GiB."
     })
   ),
   waitSeconds: optional(

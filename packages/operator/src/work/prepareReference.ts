@@ -36,6 +36,7 @@ const readRequest = Effect.fnUntraced(function* ({ run }: Placed, { facts }: Run
   if (tokenizer === undefined) return null
   const decoder = new TextDecoder()
   return yield* requestOf({
+    commit,
     config: decoder.decode(config),
     tokenizer,
     tokenizerConfig: tokenizerConfig === undefined ? "{}" : decoder.decode(tokenizerConfig)

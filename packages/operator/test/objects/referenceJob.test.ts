@@ -26,7 +26,7 @@ const planOf = (podClassOf = real, engine = gpu, of = revision): ReferencePlan =
   return plan
 }
 const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: ["pull"] }
-const request = { sequences: [[1, 2, 3]], prompts: [[1]], new_tokens: 32 }
+const request = { sequences: [[1, 2, 3]], drawn: 0, prompts: [[1]], new_tokens: 32 }
 const jobOf = (of = revision) =>
   JSON.parse(JSON.stringify(referenceJob({ plan: planOf(real, gpu, of), revision: of, settings, weightsClaim: "weights" }, request)))
 

@@ -6,7 +6,7 @@ import { makeStage } from "./stage.ts"
 export type Stage = ReturnType<typeof makeStage>
 
 const printed = JSON.stringify({ logprobs: [[-1.5]], continuations: [], transformers: "5.19.0", torch: "2.13.0" })
-export const computed = { sequences: [{ ids: [1, 2], logprobs: [-1.5] }], continuations: [], transformers: "5.19.0", torch: "2.13.0" }
+export const computed = { sequences: [{ ids: [1, 2], logprobs: [-1.5] }], drawn: 0, continuations: [], transformers: "5.19.0", torch: "2.13.0" }
 
 export const jobsOf = ({ kube }: Stage) => kube.names("Job").filter((name) => name.startsWith("reference-"))
 /** The Job has a pod with that status. */

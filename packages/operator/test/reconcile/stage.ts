@@ -341,7 +341,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const createReferenceJob = ({ podClass, run: { revision: placed } }: Gathered) => {
     const plan = placed === null || podClass === null ? null : referencePlan(placed, podClass, { needsGpu: false })
     if (placed === null || plan === null) return Effect.die("no references are computed")
-    const job = referenceJob({ plan, revision: placed, settings, weightsClaim: "weights" }, { sequences: [[1, 2]], prompts: [], new_tokens: 1 })
+    const job = referenceJob({ plan, revision: placed, settings, weightsClaim: "weights" }, { sequences: [[1, 2]], drawn: 0, prompts: [], new_tokens: 1 })
     return Effect.as(
       Effect.catch(kube.service.create(Job, job), () => Effect.void),
       true

@@ -28,6 +28,7 @@ export const readReference = Effect.fnUntraced(function* (request: ReferenceRequ
   return yield* Effect.mapError(
     decodeReference({
       sequences: request.sequences.map((ids, index) => ({ ids, logprobs: logprobs[index] })),
+      drawn: request.drawn,
       continuations: continuations.map((ids, index) => ({ prompt: request.prompts[index], ids })),
       transformers,
       torch

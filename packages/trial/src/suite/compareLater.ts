@@ -9,9 +9,12 @@ import { summaryRow } from "./summaryRow.ts"
 export const lacksReference = ({ outcomes, passed }: CheckReport): boolean =>
   passed && outcomes.some(({ name, outcome }) => name === referenceAgrees.name && outcome === "not_applicable")
 
-/** The findings, with the comparison that they lack. If there is still no reference, the last row says why. */
+/**
+ * The findings, with the comparison that they lack, by the seed of their report. If there is still no reference, the last
+ * row says why.
+ */
 export const compareLater = Effect.fn("compareLater")(function* (subject: SuiteSubject, { report, seconds, ...findings }: SuiteFindings) {
-  const later = yield* runSuite(subject, () => [referenceAgrees])
+  const later = yield* runSuite({ ...subject, seed: report.seed ?? subject.seed }, () => [referenceAgrees])
   const rows = [...report.checks, ...later.report.checks].filter(({ name }) => name !== "suite")
   const outcomes = report.outcomes.map((outcome) => later.report.outcomes.find(({ name }) => name === outcome.name) ?? outcome)
   const summary = summaryRow({ rows, outcomes, withdrawn: report.withdrawn ?? [] }, subject, seconds + later.seconds)

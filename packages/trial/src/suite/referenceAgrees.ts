@@ -1,7 +1,9 @@
 import type { ModelReference } from "@seatrial/domain"
 import { Effect } from "effect"
+import { drawer } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { goOn, type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
+import { seedOf } from "./saltOf.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** The differences of log-probabilities of the tokens whose positions are from `from` up to `to`, without `to`. */
@@ -50,11 +52,16 @@ export const windowDistances = (engine: Scored, reference: Scored): ReadonlyArra
 type Limits = Pick<WindowDistance, "mean" | "absolute" | "worst">
 
 /**
- * The limits of an engine. Kernels for packed weights may round activations too, by engine and GPU, and no such engine
- * was measured.
+ * The limits of an engine for constant and drawn sequences. Kernels for packed weights may round activations too, by
+ * engine and GPU, and no such engine was measured.
  */
-export const limitsOf = ({ reducesPrecision, repository }: Pick<SuiteSubject, "reducesPrecision" | "repository">): Limits =>
-  reducesPrecision === true || repository.config.quantization !== "none" ? thresholds.reducedReference : thresholds.reference
+export const limitsOf = ({
+  reducesPrecision,
+  repository
+}: Pick<SuiteSubject, "reducesPrecision" | "repository">): { readonly constant: Limits; readonly drawn: Limits } =>
+  reducesPrecision === true || repository.config.quantization !== "none"
+    ? { constant: thresholds.reducedReference, drawn: thresholds.reducedDrawnReference }
+    : { constant: thresholds.reference, drawn: thresholds.drawnReference }
 
 /** How far a distance is beyond its limits: the largest share of a limit. A value that is no number is beyond all. */
 const shareOf = ({ absolute, mean, worst }: WindowDistance, most: Limits): number => {
@@ -68,8 +75,22 @@ export const worstWindow = (distances: ReadonlyArray<WindowDistance>, most: Limi
 
 export const isWithin = (distance: WindowDistance, most: Limits): boolean => shareOf(distance, most) <= 1
 
+type Sequences = ModelReference["sequences"]
+
+/** All constant sequences, and the drawn ones that a trial with this seed compares. */
+export const sequencesOf = (
+  seed: number,
+  { drawn = 0, sequences }: Pick<ModelReference, "drawn" | "sequences">
+): { readonly constant: Sequences; readonly drawn: Sequences } => {
+  const constant = sequences.slice(0, sequences.length - drawn)
+  const pool = sequences.slice(constant.length)
+  const draw = drawer(seedOf(seed, "reference_agrees"))
+  const chosen = Array.from({ length: Math.min(thresholds.referenceDrawn, drawn) }, () => pool.splice(draw(pool.length), 1)).flat()
+  return { constant, drawn: chosen }
+}
+
 /** The sequences as far as this trial scores them: less of a small model, and never more than the context. */
-const sequencesFor = ({ maxContext, parameters }: SuiteSubject, { sequences }: ModelReference) => {
+const shortened = ({ maxContext, parameters }: SuiteSubject, sequences: Sequences): Sequences => {
   const { likelihoodTokens } = extentOf(parameters)
   const most = Math.min(2 * likelihoodTokens, maxContext - 1)
   // The longest sequence joins texts to reach later positions; of the others the beginning suffices.
@@ -91,8 +112,9 @@ const sameTokens = Effect.fnUntraced(function* (subject: SuiteSubject, { ids, pr
   return `${differs === -1 ? ids.length : differs}/${ids.length}`
 })
 
-const compare = Effect.fnUntraced(function* (subject: SuiteSubject, reference: ModelReference) {
-  const sequences = sequencesFor(subject, reference)
+/** The distance of the engine from the reference in each window of these sequences. */
+const distancesOf = Effect.fnUntraced(function* (subject: SuiteSubject, all: Sequences) {
+  const sequences = shortened(subject, all)
   const scored: Array<ReadonlyArray<number>> = []
   for (const { ids, logprobs } of sequences) {
     const values = yield* scoreOf(subject, ids)
@@ -100,15 +122,26 @@ const compare = Effect.fnUntraced(function* (subject: SuiteSubject, reference: M
     if (values.length !== logprobs.length) return yield* unexpected(`${values.length} log-probabilities for ${ids.length} tokens, expected ${logprobs.length}`)
     scored.push(values)
   }
-  const distances = windowDistances(
+  return windowDistances(
     scored,
     sequences.map(({ logprobs }) => logprobs)
   )
+})
+
+const figuresOf = ({ absolute, mean, worst }: WindowDistance): string => `mean ${mean.toFixed(4)}, absolute ${absolute.toFixed(4)}, one ${worst.toFixed(2)}`
+
+/** Drawn sequences have their own distance: among the constant ones a fault of theirs would count less. */
+const compare = Effect.fnUntraced(function* (subject: SuiteSubject, reference: ModelReference) {
+  const sequences = sequencesOf(subject.seed, reference)
   const most = limitsOf(subject)
-  const worst = worstWindow(distances, most)
-  if (worst === undefined) return yield* new NotApplicable({ reason: "no_reference" })
-  const figures = `mean ${worst.mean.toFixed(4)}, absolute ${worst.absolute.toFixed(4)}, one ${worst.worst.toFixed(2)} from Transformers ${reference.transformers} at ${worst.from} to ${worst.to - 1}, the worst of ${distances.length} windows`
-  return isWithin(worst, most) ? figures : yield* unexpected(figures)
+  const distances = yield* distancesOf(subject, sequences.constant)
+  const constant = worstWindow(distances, most.constant)
+  if (constant === undefined) return yield* new NotApplicable({ reason: "no_reference" })
+  const drawn = worstWindow(yield* distancesOf(subject, sequences.drawn), most.drawn)
+  const ofConstant = `${figuresOf(constant)} from Transformers ${reference.transformers} at ${constant.from} to ${constant.to - 1}, the worst of ${distances.length} windows`
+  const figures = drawn === undefined ? ofConstant : `${ofConstant}; drawn ${figuresOf(drawn)}`
+  const agrees = isWithin(constant, most.constant) && (drawn === undefined || isWithin(drawn, most.drawn))
+  return agrees ? figures : yield* unexpected(figures)
 })
 
 /**

@@ -155,6 +155,10 @@ export const thresholds = {
   reference: { mean: 0.012, absolute: 0.08, worst: 2 },
   /** The same if the settings of the deployment quantize weights or cache, or the files are quantized. */
   reducedReference: { mean: 0.05, absolute: 0.3, worst: 4 },
+  /** How many of the reference's drawn sequences a trial compares, and their limits, also for reduced precision. */
+  referenceDrawn: 8,
+  drawnReference: { mean: 0.02, absolute: 0.15, worst: 3 },
+  reducedDrawnReference: { mean: 0.1, absolute: 0.6, worst: 8 },
   /** Where the windows begin; the last one ends at the last number. */
   referenceWindows: [0, 64, 128, 256, 512],
   /** How far above zero a log-probability may be, because of the engine's rounding. */

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { promptTokens } from "../../src/promptTokens.ts"
 import { saltOf } from "../../src/suite/saltOf.ts"
-import { drawnBeginnings, drawnTexts } from "../../src/suite/texts/drawnTexts.ts"
+import { drawnBeginnings, drawnTexts, drawnWords } from "../../src/suite/texts/drawnTexts.ts"
+import { likelihoodTexts } from "../../src/suite/texts/likelihoodTexts.ts"
 
 const seeds = Array.from({ length: 200 }, (_, seed) => seed)
 
@@ -17,6 +18,19 @@ describe("prompts of one trial", () => {
     const pieces = seeds.flatMap((seed) => drawnBeginnings(seed, 8))
     for (const piece of pieces) assert.match(piece, /^\S.{40,}\S$/u)
     assert.isAbove(new Set(pieces).size, pieces.length / 8)
+  })
+
+  it("hardly share runs of words with the constant texts or with each other, if their words are drawn", () => {
+    const runsOf = (text: string) => {
+      const words = text.split(" ")
+      return words.slice(2).map((word, at) => `${words[at]} ${words[at + 1]} ${word}`)
+    }
+    assert.deepStrictEqual(drawnWords(7, 2, 64), drawnWords(7, 2, 64))
+    const constant = new Set(likelihoodTexts.flatMap(({ text }) => runsOf(text)))
+    const runs = seeds.flatMap((seed) => drawnWords(seed, 32, 64).flatMap(runsOf))
+    assert.strictEqual(runs.length, 200 * 32 * 62)
+    assert.isBelow(runs.filter((each) => constant.has(each)).length, runs.length / 1_000)
+    assert.isAbove(new Set(runs).size, runs.length * 0.95)
   })
 
   it("have salts of the form that the gateway sends", () => {

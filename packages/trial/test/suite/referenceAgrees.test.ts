@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import type { ModelReference } from "@seatrial/domain"
+import { Effect, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { isWithin, limitsOf, referenceAgrees, windowDistances, worstWindow } from "../../src/suite/referenceAgrees.ts"
+import { compareLater } from "../../src/suite/compareLater.ts"
+import { isWithin, limitsOf, referenceAgrees, sequencesOf, windowDistances, worstWindow } from "../../src/suite/referenceAgrees.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
+import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { thresholds } from "../../src/suite/thresholds.ts"
 import { subjectAt } from "./subject.ts"
 
@@ -56,10 +59,78 @@ describe("the comparison with a reference", () => {
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:1")
       const { repository } = subject
+      const reduced = { constant: thresholds.reducedReference, drawn: thresholds.reducedDrawnReference }
       const packed = { ...repository, config: { ...repository.config, quantization: "mxfp4" } }
-      assert.strictEqual(limitsOf(subject), thresholds.reference)
-      assert.strictEqual(limitsOf({ ...subject, reducesPrecision: true }), thresholds.reducedReference)
-      assert.strictEqual(limitsOf({ ...subject, repository: packed }), thresholds.reducedReference)
+      assert.strictEqual(limitsOf(subject).constant, thresholds.reference)
+      assert.deepStrictEqual(limitsOf({ ...subject, reducesPrecision: true }), reduced)
+      assert.deepStrictEqual(limitsOf({ ...subject, repository: packed }), reduced)
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  /** A constant sequence, and drawn ones, which begin with their number. */
+  const reference: ModelReference = {
+    sequences: [100, ...Array.from({ length: 32 }, (_, index) => index)].map((id) => ({ ids: [id, ...scored(63).map(() => 1)], logprobs: scored(63) })),
+    drawn: 32,
+    continuations: [],
+    transformers: "5",
+    torch: "2"
+  }
+  const decodePrompt = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ prompt: Schema.Array(Schema.Int) })))
+
+  it("draws 8 of the drawn sequences by the seed of the trial, and always compares the constant ones", () => {
+    const chosen = Array.from({ length: 200 }, (_, seed) => sequencesOf(seed, reference))
+    for (const [seed, { constant, drawn }] of chosen.entries()) {
+      assert.deepStrictEqual(constant, reference.sequences.slice(0, 1))
+      assert.strictEqual(new Set(drawn).size, 8, `seed ${seed}`)
+      assert.notInclude(drawn, reference.sequences[0])
+      assert.deepStrictEqual(sequencesOf(seed, reference).drawn, drawn)
+    }
+    const first = ({ drawn }: ReturnType<typeof sequencesOf>) => drawn.map(({ ids: [id] }) => id ?? 0).toSorted((one, other) => one - other)
+    assert.isAbove(new Set(chosen.map((each) => first(each).join(" "))).size, 190)
+    assert.strictEqual(new Set(chosen.flatMap(first)).size, 32)
+    const { drawn: none, ...constant } = reference
+    assert.deepStrictEqual(sequencesOf(1, constant), { constant: reference.sequences, drawn: [] })
+    assert.strictEqual(none, 32)
+  })
+
+  /** An engine that is this far off in each token of the constant and of the drawn sequences. Records the first token of each prompt. */
+  const engine = Effect.fnUntraced(function* (ofConstant: number, ofDrawn: number) {
+    const subject = yield* subjectAt("http://127.0.0.1:1", { reference })
+    const firstTokens: Array<number> = []
+    const post: SuiteSubject["client"]["post"] = (_, body) =>
+      Effect.sync(() => {
+        const { prompt } = decodePrompt(body)
+        firstTokens.push(prompt[0] ?? 0)
+        const off = prompt[0] === 100 ? ofConstant : ofDrawn
+        const places = prompt.map((id, position) => (position === 0 ? null : { [id]: { logprob: -2 + off } }))
+        const usage = { prompt_tokens: prompt.length, completion_tokens: 1, total_tokens: prompt.length + 1 }
+        return { status: 200, text: JSON.stringify({ choices: [{ text: "a", prompt_logprobs: places }], usage }) }
+      })
+    return { subject: { ...subject, client: { ...subject.client, post } }, firstTokens }
+  })
+
+  it.effect("draws by the seed of the report if the reference comes after the other checks", () =>
+    Effect.gen(function* () {
+      const { firstTokens, subject } = yield* engine(0, 0)
+      const before = yield* runSuite({ ...subject, seed: 5, reference: null }, () => [referenceAgrees])
+      assert.deepStrictEqual(firstTokens, [])
+      yield* compareLater({ ...subject, seed: 6 }, before)
+      assert.deepStrictEqual(firstTokens, [100, ...sequencesOf(5, reference).drawn.map(({ ids: [id] }) => id ?? 0)])
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.effect("compares drawn sequences by themselves, and shows their distance", () =>
+    Effect.gen(function* () {
+      const judge = (ofConstant: number, ofDrawn: number) =>
+        Effect.flatMap(engine(ofConstant, ofDrawn), ({ subject }) => Effect.result(referenceAgrees.run(subject)))
+      const figures = "mean 0.0000, absolute 0.0000, one 0.00 from Transformers 5 at 0 to 63, the worst of 1 windows"
+      assert.deepInclude(yield* judge(0, 0.01), { success: `${figures}; drawn mean 0.0100, absolute 0.0100, one 0.01` })
+      const refused = yield* judge(0, -0.03)
+      assert.deepInclude(refused._tag === "Failure" ? refused.failure : {}, {
+        _tag: "Unexpected",
+        detail: `${figures}; drawn mean 0.0300, absolute 0.0300, one 0.03`
+      })
+      assert.strictEqual((yield* judge(-0.03, 0))._tag, "Failure")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 

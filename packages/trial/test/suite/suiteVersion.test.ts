@@ -7,14 +7,14 @@ import { ahead, penalty } from "../../src/suite/draws/pairDesigns.ts"
 import { suite } from "../../src/suite/suiteVersion.ts"
 import { characterWords } from "../../src/suite/texts/characters.ts"
 import { conversations } from "../../src/suite/texts/conversations.ts"
-import { drawnBeginnings, drawnTexts } from "../../src/suite/texts/drawnTexts.ts"
+import { drawnBeginnings, drawnTexts, drawnWords } from "../../src/suite/texts/drawnTexts.ts"
 import { goldenQuestions } from "../../src/suite/texts/goldenQuestions.ts"
 import { likelihoodTexts, shuffled } from "../../src/suite/texts/likelihoodTexts.ts"
 import { tokenizerStrings } from "../../src/suite/texts/tokenizerStrings.ts"
 import { extentOf, thresholds, tinyParameters } from "../../src/suite/thresholds.ts"
 
 /** The hash of what a version of the suite sends and judges by. */
-const hashes: Readonly<Record<number, string>> = { 21: "b67b7b2822a279c1" }
+const hashes: Readonly<Record<number, string>> = { 21: "8cd4379a1d3ccb05" }
 
 const folder = new URL("../../src/suite/", import.meta.url)
 
@@ -29,7 +29,7 @@ it("the version of the suite belongs to its texts, prompts and thresholds", () =
     constants,
     [thresholds, extentOf(0), extentOf(tinyParameters)],
     [conversations, goldenQuestions, likelihoodTexts, tokenizerStrings, characterWords, shuffled(likelihoodTexts[0]?.text ?? "")],
-    [drawnTexts(1, 2), drawnBeginnings(1, 8)],
+    [drawnTexts(1, 2), drawnBeginnings(1, 8), drawnWords(1, 2, 8)],
     [designsFor(fewestTokens), designsFor(mostTokens), ahead, penalty],
     fidelityItems.map(({ question }) => question)
   ]

@@ -20,6 +20,15 @@ export const drawnTexts = (seed: number, count: number): ReadonlyArray<string> =
   })
 }
 
+/**
+ * Texts of words of the suite's prose, each drawn by the seed. Hardly any run of words occurs in another text. `words`:
+ * the number of words of each text.
+ */
+export const drawnWords = (seed: number, count: number, words: number): ReadonlyArray<string> => {
+  const draw = drawer(seed)
+  return Array.from({ length: count }, () => Array.from({ length: words }, () => proseWords[draw(proseWords.length)] ?? "").join(" "))
+}
+
 /** Prompts that a model continues: pieces of the suite's prose from places that the seed determines. */
 export const drawnBeginnings = (seed: number, count: number): ReadonlyArray<string> => {
   const draw = drawer(seed)
