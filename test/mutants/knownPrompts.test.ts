@@ -5,9 +5,9 @@ import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { knownPrompts } from "../../packages/reference-engine/test/mutants/knownPrompts.ts"
 import { type Served, serveSample } from "./serveSample.ts"
 import { killers } from "./table.ts"
-import { trySample } from "./trySample.ts"
+import { tinyReference, trySample } from "./trySample.ts"
 
-/** Trials of the engine that is wrong on all paths, and of those that are wrong on one. */
+/** Trials of an engine that is wrong on all paths, and of those that are wrong on one. */
 const trials = Number(process.env.SEATRIAL_KNOWN_TRIALS ?? 5)
 const pathTrials = Number(process.env.SEATRIAL_KNOWN_PATH_TRIALS ?? 1)
 /** Milliseconds that a test may take on a busy machine. */
@@ -15,6 +15,8 @@ const longest = 3_600_000
 /** Seeds of the trials that the engine has recorded. */
 const recorded = [1, 2, 3]
 
+/** An engine that does not contradict itself. Only the reference finds it. */
+const consistent = "unknown_prompts_mlp_halved"
 const cheating = Object.entries(killers).filter(([name]) => name.startsWith("only_known_"))
 const source = new URL("../../packages/trial/src/", import.meta.url)
 const constants = globSync("**/*.ts", { cwd: source }).flatMap((file) => readFileSync(new URL(file, source), "utf8").match(/"[^"\n]{12,}"/gu) ?? [])
@@ -25,10 +27,25 @@ const teachConstants = ({ url }: Served) =>
     HttpClient.execute(HttpClientRequest.post(`${url}/tokenize`).pipe(HttpClientRequest.bodyJsonUnsafe({ model: "m", prompt: text.slice(1, -1) })))
   )
 
+const names = [...new Set(cheating.flatMap(([, each]) => each))]
+
 /** The failed checks of a trial with this seed. */
 const failedChecks = (served: Served, names: ReadonlyArray<string>, seed: number) =>
   Effect.map(trySample(served, { rows: (name) => names.includes(name), change: (subject) => ({ ...subject, seed }) }), ({ report }) =>
     report.checks.filter(({ passed }) => !passed).map(({ name }) => name)
+  )
+
+/** Runs a part of a test while the engine records all prompts. */
+const recording = <A, E, R>(part: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      knownPrompts.learns = true
+    }),
+    () => part,
+    () =>
+      Effect.sync(() => {
+        knownPrompts.learns = false
+      })
   )
 
 describe("an engine that answers only what it knows from earlier trials and from the source soundly", () => {
@@ -36,20 +53,10 @@ describe("an engine that answers only what it knows from earlier trials and from
     "is sound while it records trials",
     () =>
       Effect.gen(function* () {
-        const names = [...new Set(cheating.flatMap(([, each]) => each))]
         const served = yield* serveSample({ mutant: "only_known_prompts" })
-        knownPrompts.learns = true
         yield* teachConstants(served)
         for (const seed of recorded) assert.deepStrictEqual(yield* failedChecks(served, names, seed), [], `seed ${seed}`)
-      }).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            knownPrompts.learns = false
-          })
-        ),
-        Effect.scoped,
-        Effect.provide(FetchHttpClient.layer)
-      ),
+      }).pipe(recording, Effect.scoped, Effect.provide(FetchHttpClient.layer)),
     longest
   )
 
@@ -68,4 +75,29 @@ describe("an engine that answers only what it knows from earlier trials and from
       longest
     )
   }
+})
+
+describe("an engine with another model after texts that it does not know from an earlier trial and from the source", () => {
+  it.live(
+    `passes the recorded trial, and fails ${trials} of ${trials} others by the drawn sequences of the reference: ${consistent}`,
+    () =>
+      Effect.gen(function* () {
+        const [first = 1] = recorded
+        const rows = [...names, "reference_agrees"]
+        const served = yield* serveSample({ mutant: consistent })
+        knownPrompts.forget()
+        yield* recording(Effect.andThen(teachConstants(served), failedChecks(served, rows, first)))
+        assert.deepStrictEqual(yield* failedChecks(served, rows, first), [])
+
+        const { drawn = 0, sequences } = tinyReference
+        const unknown = sequences.slice(sequences.length - drawn).filter(({ ids }) => !knownPrompts.knows(ids))
+        assert.isAbove(unknown.length, drawn / 2)
+
+        assert.deepStrictEqual(yield* failedChecks(served, rows, 1_001), ["reference_agrees"])
+        const passed: Array<number> = []
+        for (let seed = 1_001; seed <= 1_000 + trials; seed++) if ((yield* failedChecks(served, ["reference_agrees"], seed)).length === 0) passed.push(seed)
+        assert.deepStrictEqual(passed, [], "seeds of trials that found nothing")
+      }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer)),
+    longest
+  )
 })

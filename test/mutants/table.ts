@@ -221,6 +221,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   unreadable_frame: ["stream_equals_whole"],
 
   // Prompts of another trial.
+  unknown_prompts_mlp_halved: ["reference_agrees"],
   only_known_prompts: ["text_likelihood", "decode_matches_prefill"],
   only_known_texts: ["text_likelihood", "decode_matches_prefill"],
   only_known_texts_whole: ["text_likelihood", "decode_matches_prefill"],

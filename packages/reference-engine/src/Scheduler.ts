@@ -194,7 +194,7 @@ export class Scheduler {
     const model = work.model ?? this.model
     if (!this.prefill(sequence, model) || !this.makeRoom(sequence)) return
     const position = sequence.computed++
-    const [logits] = model.step([tokens[position] ?? 0], position, cache, true, this.seams.position?.(position, work.prompt.length))
+    const [logits] = model.step([tokens[position] ?? 0], position, cache, true, this.seams.position?.(position, work.prompt.length, tokens))
     cache.filled(tokens, position + 1)
     if (logits !== undefined) this.generate(sequence, logits)
   }
@@ -210,7 +210,7 @@ export class Scheduler {
       sequence.computed += count
       const isWanted = (at: number) => work.promptLogprobs !== null && at >= sequence.promptReported && at < work.prompt.length - 1
       const wants = isWanted(position) || isWanted(position + count - 1)
-      const place = this.seams.position?.(position, work.prompt.length)
+      const place = this.seams.position?.(position, work.prompt.length, tokens)
       const steps = model.step(tokens.slice(position, position + count), position, cache, wants, place)
       for (let at = position; at < sequence.computed; at++) {
         cache.filled(tokens, at + 1)

@@ -38,8 +38,8 @@ export interface Seams {
   readonly adapter?: (pairs: ReadonlyMap<string, LowRank>) => ReadonlyMap<string, LowRank>
   /** Called once for each model. */
   readonly model?: (model: Llama) => void
-  /** Returns the position whose angles are used. */
-  readonly position?: (position: number, promptLength: number) => number
+  /** Returns the position whose angles are used. Called before the next tokens of a sequence are computed. `tokens`: all of it. */
+  readonly position?: (position: number, promptLength: number, tokens: ReadonlyArray<number>) => number
   /** Changes the keys and values of one position before they are stored. */
   readonly storedKeys?: (keys: Float32Array, values: Float32Array) => void
   /** Returns the tokens that identify a cache block. */
