@@ -41,7 +41,7 @@ describe("the verdict on a start of a real engine", () => {
     assert.strictEqual(coverage(fitted).failedCalledFits, 0)
   })
 
-  it("of gpt-oss-20b is `tight` where its warm-up ran out of memory, and `fits` with a lower limit, where it ran", () => {
+  it("of gpt-oss-20b is `tight` at the limits at which its warm-up ran out of memory, and `fits` at a lower one, at which it ran", () => {
     const starts = fitted.filter(({ start }) => start.model === "openai/gpt-oss-20b" && start.engine_version === "v0.19.0")
     assert.deepStrictEqual(
       starts.map(({ failed, start, verdict }) => [start.tp, start.gpu_memory_utilization, failed, verdict]),

@@ -16,7 +16,7 @@ const missingEvent = ({ kube }: Stage, code: string) => {
 
 describe("the reference of a commit", () => {
   for (const quantization of ["none", "mxfp4"]) {
-    it.effect(`is computed by a Job beside the start of the engine, stored, and the Job is deleted (quantization ${quantization})`, () => {
+    it.effect(`is computed by a Job while the engine starts, is stored, and the Job is deleted (quantization ${quantization})`, () => {
       const stage = stageWith(undefined, { ...revision.facts, config: { ...revision.facts.config, quantization } })
       stage.setReferenceStory(succeeds(stage))
       return Effect.gen(function* () {
