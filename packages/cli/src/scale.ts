@@ -10,6 +10,22 @@ import { aboutModel, modelArgument as model } from "./references.ts"
 
 const number = (name: string, description: string) => Flag.Int(name).pipe(Flag.withDescription(description), Flag.optional)
 
+const decodeRequest = Schema.decodeUnknownEffect(ScalingRequest, { onExcessProperty: "error" })
+
+const isBetween = (value: Option.Option<number>, low: number, high: number) => Option.isNone(value) || (value.value >= low && value.value <= high)
+
+/** Why the flags are no request. */
+const problemOf = ({ max, min, replicas, target }: Readonly<Record<"max" | "min" | "replicas" | "target", Option.Option<number>>>): string => {
+  const hasLimits = Option.isSome(min) || Option.isSome(max)
+  if (Option.isSome(replicas) && (hasLimits || Option.isSome(target))) return "Use --replicas alone, or --min and --max with or without --target."
+  if (!isBetween(replicas, 1, maxReplicas)) return `--replicas must be 1 to ${maxReplicas}.`
+  if (Option.isNone(min) || Option.isNone(max)) return hasLimits ? "Use --min and --max together." : "--target requires --min and --max."
+  if (!isBetween(min, 0, maxReplicas)) return `--min must be 0 to ${maxReplicas}.`
+  if (!isBetween(max, 1, maxReplicas)) return `--max must be 1 to ${maxReplicas}.`
+  if (!isBetween(target, 0.1, 1)) return "--target must be 0.1 to 1."
+  return "--min must be below --max."
+}
+
 export const scaleCommand = Command.make(
   "scale",
   {
@@ -27,16 +43,12 @@ export const scaleCommand = Command.make(
     const api = yield* SeatrialClient
     const values = { replicas, min_replicas: min, max_replicas: max, target }
     const settings = Object.entries(values).flatMap(([name, value]) => (Option.isSome(value) ? [[name, value.value] as const] : []))
-    const request = yield* Schema.decodeUnknownEffect(ScalingRequest, { onExcessProperty: "error" })(Object.fromEntries(settings)).pipe(Effect.option)
-    if (Option.isNone(request) && settings.length > 0) {
-      return yield* new CommandError({
-        exitCode: 2,
-        message: `Use --replicas with 1 to ${maxReplicas}, or --min and a larger --max, and --target from 0.1 to 1.`
-      })
-    }
-    if (Option.isSome(request)) yield* aboutModel(model, api.models.scale(model, request.value))
-    const scaling = yield* aboutModel(model, api.models.scaling(model))
-    yield* printRecord(json, { model, ...scaling })
+    // The state of the engines follows the setting after seconds, so a change prints the setting alone.
+    if (settings.length === 0) return yield* printRecord(json, { model, ...(yield* aboutModel(model, api.models.scaling(model))) })
+    const request = yield* decodeRequest(Object.fromEntries(settings)).pipe(
+      Effect.mapError(() => new CommandError({ exitCode: 2, message: problemOf({ replicas, min, max, target }) }))
+    )
+    return yield* printRecord(json, { model, ...(yield* aboutModel(model, api.models.scale(model, request))) })
   })
 ).pipe(Command.withDescription("Shows or changes the number of engines of one of the organization's models, or the autoscaler's limits for that number."))
 

@@ -59,15 +59,20 @@ describe("commands about a model", () => {
       const ran = yield* against(api, "scale", id, "--min", "1", "--max", "4", "--target", "0.5")
       assert.strictEqual(ran.code, 0, ran.err)
       assert.deepStrictEqual(bodies, ['PUT {"min_replicas":1,"max_replicas":4,"target":0.5}'])
-      for (const wrong of [
-        ["--min", "4", "--max", "1"],
-        ["--min", "1"],
-        ["--replicas", "2", "--max", "4"],
-        ["--replicas", "65"]
-      ]) {
-        const refused = yield* against(api, "scale", id, ...wrong)
-        assert.strictEqual(refused.code, 2)
-        assert.include(refused.err, "Use --replicas with 1 to 64, or --min and a larger --max")
+      assert.notInclude(ran.out, "granted")
+      for (const [wrong, message] of [
+        ["--min 4 --max 1", "--min must be below --max."],
+        ["--min 1", "Use --min and --max together."],
+        ["--target 0.5", "--target requires --min and --max."],
+        ["--replicas 2 --max 4", "Use --replicas alone, or --min and --max with or without --target."],
+        ["--replicas 65", "--replicas must be 1 to 64."],
+        ["--min -1 --max 4", "--min must be 0 to 64."],
+        ["--min 1 --max 65", "--max must be 1 to 64."],
+        ["--min 1 --max 4 --target 2", "--target must be 0.1 to 1."]
+      ] as const) {
+        const refused = yield* against(api, "scale", id, ...wrong.split(" "))
+        assert.strictEqual(refused.code, 2, wrong)
+        assert.include(refused.err, message)
       }
       assert.lengthOf(bodies, 1)
     })

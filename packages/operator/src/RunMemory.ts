@@ -1,6 +1,6 @@
 import type { DeploymentId, OrgId } from "@seatrial/domain"
 import type { MergedModel } from "@seatrial/trial"
-import { Effect } from "effect"
+import { Effect, type Semaphore } from "effect"
 import type { StatusWrite } from "./apply/patchStatus.ts"
 import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
 import { isAtMaximum, needsScaling } from "./decide/autoscale.ts"
@@ -59,6 +59,7 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger, 
     idleEngines: new EngineMap<number>(),
     futureTimes: new RunMap<ReadonlyMap<string, number>>(),
     bootVerdicts: new EngineMap<BootVerdict>(),
+    textTurns: new RunMap<Semaphore.Semaphore>(),
     mergedAnswers: new RunMap<MergedModel>(),
     heldReports: new RunMap<HeldReport>(),
     podExpectations: new PodExpectations(),

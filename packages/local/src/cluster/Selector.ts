@@ -3,6 +3,7 @@ import { at, fieldsAt, type Json, type JsonObject } from "./Json.ts"
 import type { Kind } from "./Kind.ts"
 import { apiVersionOf } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
+import { storedMember } from "./present.ts"
 
 export type Matches = (object: JsonObject) => boolean
 
@@ -60,7 +61,8 @@ const fieldSelector = (kind: Kind, selector: string): Result.Result<Matches, Kub
         )
       )
     }
-    const steps = path.split(".")
+    const [member = "", ...rest] = path.split(".")
+    const steps = [storedMember(kind, member), ...rest]
     requirements.push((object) => (plain(at(object, ...steps)) === value) !== (operator === "!="))
   }
   return Result.succeed((object) => requirements.every((one) => one(object)))

@@ -35,3 +35,6 @@ export const stored = (kind: Kind, object: JsonObject): JsonObject =>
         renamed.map(([core, events]) => [events, core] as const)
       )
     : object
+
+/** The name of a member in the stored form. */
+export const storedMember = (kind: Kind, name: string): string => (isEventsGroup(kind) ? (renamed.find(([, events]) => events === name)?.[0] ?? name) : name)

@@ -88,6 +88,29 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
+  it.effect("events are selected by their fields in both of their groups, under the names of that group", () =>
+    Effect.gen(function* () {
+      const { get, post } = yield* Client
+      const regarding = (kind: string) => ({ kind, name: "a", namespace: "default" })
+      for (const kind of ["Pod", "ModelDeployment"]) {
+        const event = { metadata: { name: `about-${kind.toLowerCase()}` }, regarding: regarding(kind), eventTime: "2026-01-01T00:00:00.000000Z" }
+        const more = { reason: "Scaled", type: "Normal", action: "Scale", note: "n", reportingController: "seatrial", reportingInstance: "s" }
+        assert.strictEqual((yield* post("/apis/events.k8s.io/v1/namespaces/default/events", { ...event, ...more })).status, 201)
+      }
+      const names = (path: string) =>
+        Effect.map(get(path), ({ body }) => {
+          const items = at(body, "items")
+          return Array.isArray(items) ? items.map((item) => at(item, "metadata.name")) : body
+        })
+      const core = "/api/v1/namespaces/default/events?fieldSelector="
+      const group = "/apis/events.k8s.io/v1/namespaces/default/events?fieldSelector="
+      assert.deepStrictEqual(yield* names(`${core}involvedObject.kind%3DModelDeployment`), ["about-modeldeployment"])
+      assert.deepStrictEqual(yield* names(`${core}reportingComponent%3Dseatrial,involvedObject.kind!%3DPod`), ["about-modeldeployment"])
+      assert.deepStrictEqual(yield* names(`${group}regarding.kind%3DModelDeployment`), ["about-modeldeployment"])
+      assert.deepStrictEqual(yield* names(`${group}reportingController%3Dseatrial,regarding.kind!%3DPod`), ["about-modeldeployment"])
+    })
+  )
+
   it.effect("pages together are the complete list", () =>
     Effect.gen(function* () {
       const { get, post } = yield* Client

@@ -71,14 +71,14 @@ export type Action = Data.TaggedEnum<{
 export const Action = Data.taggedEnum<Action>()
 
 /**
- * The result of a decision. The actions run in order. After them, `work` is the only background work that may run. If
+ * The result of a decision. The actions run in order. After them, only `work` may run in the background. If
  * only time can change the decision, `requeueAt` says when to decide again.
  */
 export interface Decision {
   readonly actions: ReadonlyArray<Action>
   readonly work: WorkKind | null
-  /** The engine that `work` uses; absent: the first. */
-  readonly ordinal?: number
+  /** The ordinals of the engines with which `work` runs, once with each; absent: with the first. */
+  readonly engines?: ReadonlyArray<number>
   /** What the run does or waits for, as shown to the cluster administrator. */
   readonly message: string
   /**
@@ -98,6 +98,10 @@ export interface Decision {
 export interface NamedDecision extends Decision {
   readonly rule: string
 }
+
+/** The background work of a decision: its kind and the ordinal of each engine with which it runs. */
+export const worksOf = ({ engines = [0], work }: Pick<Decision, "engines" | "work">): ReadonlyArray<{ readonly kind: WorkKind; readonly ordinal: number }> =>
+  work === null ? [] : engines.map((ordinal) => ({ kind: work, ordinal }))
 
 /** Names the rule that decided. Rules inside of it have already added their names. */
 export const by = (rule: string, decision: Decision): NamedDecision => ({

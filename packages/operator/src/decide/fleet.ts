@@ -126,10 +126,11 @@ export const otherActions = (members: ReadonlyArray<DecidedMember>): ReadonlyArr
   return actions.filter((_, index) => keys.indexOf(keys[index] ?? "") === index)
 }
 
-/** The engine whose work runs: if some has begun, that engine goes on. */
-const workerOf = (members: ReadonlyArray<DecidedMember>): DecidedMember | undefined => {
-  const wanting = members.filter(({ decision }) => decision.work !== null)
-  return wanting.find(({ alone: { sameStart, work }, decision }) => sameStart && work.running === decision.work) ?? wanting[0]
+/** The background work of all engines. Only starts that are compared need some, so it has one kind. */
+const workOf = (members: ReadonlyArray<DecidedMember>): Pick<Decision, "engines" | "work"> => {
+  const working = members.filter(({ decision }) => decision.work !== null)
+  const engines = working.map(({ ordinal }) => ordinal)
+  return { work: working[0]?.decision.work ?? null, ...(engines.some((ordinal) => ordinal > 0) ? { engines } : {}) }
 }
 
 /**
@@ -139,7 +140,6 @@ const workerOf = (members: ReadonlyArray<DecidedMember>): DecidedMember | undefi
 const merge = (observation: Observation, first: DecidedMember, members: ReadonlyArray<DecidedMember>): NamedDecision => {
   const isPublishing = members.some(({ decision }) => decision.actions.some(({ _tag }) => _tag === "Publish"))
   const publication = isPublishing ? [Action.Publish({ endpoints: members.flatMap(endpointsAfter) })] : []
-  const worker = workerOf(members)
   const desired = desiredOf(observation)
   const wanted = members.filter(({ ordinal }) => ordinal < desired)
   const worst = wanted.find((member) => !isGood(member)) ?? members.find(({ ordinal }) => ordinal >= desired) ?? first
@@ -149,8 +149,7 @@ const merge = (observation: Observation, first: DecidedMember, members: Readonly
   const times = members.flatMap(({ decision }) => decision.requeueAt ?? [])
   return by("fleet", {
     actions: [...publication, ...otherActions(members)],
-    work: worker?.decision.work ?? null,
-    ...(worker === undefined || worker.ordinal === 0 ? {} : { ordinal: worker.ordinal }),
+    ...workOf(members),
     message: message + count + (stopped === null ? "" : ` ${stopped.remedy}`),
     ...(publicMessage === undefined && stopped === null ? {} : { publicMessage: (publicMessage ?? message) + count }),
     requeueAt: times.length === 0 ? null : Math.min(...times),

@@ -40,7 +40,7 @@ const whyNotReadyInPublic = (pod: ObservedPod): string => {
 }
 
 /** How a message names the engine: another one of the model may serve. */
-const nameOf = ({ run }: EngineObservation): string => ((run.replicas ?? 1) > 1 ? "One engine" : "The engine")
+const nameOf = ({ run }: EngineObservation): string => ((run.replicas ?? 1) > 1 ? "An engine" : "The engine")
 
 const notReady = (observation: EngineObservation): Decision => ({
   ...act(`${nameOf(observation)} is not ready: ${whyNotReady(observation, observation.pod)}`),

@@ -1,5 +1,6 @@
 import type { HostClass } from "@seatrial/domain"
 import type { AlarmedEngine, Run, RunRevision } from "@seatrial/store"
+import { type Effect, Semaphore } from "effect"
 import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/PodClass.ts"
 
@@ -11,6 +12,21 @@ export type BootVerdict = NonNullable<ObservedBoot["verdict"]> & { readonly boot
  * operator, an engine without traffic is compared again.
  */
 export type BootVerdicts = Map<string, BootVerdict>
+
+/**
+ * The turn of each run to compare texts. Its engines are compared at the same time, but each comparison of texts reads
+ * the model's tokenizer, which takes memory and time that all runs share.
+ */
+export type TextTurns = Map<Run["id"], Semaphore.Semaphore>
+
+/** Runs one effect of the run at a time. */
+export const inTurn =
+  (turns: TextTurns, id: Run["id"]) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+    const turn = turns.get(id) ?? Semaphore.makeUnsafe(1)
+    turns.set(id, turn)
+    return turn.withPermit(effect)
+  }
 
 /** Identifies a start of an engine. It changes when the container restarts. */
 const bootOf = ({ restarts, uid }: Pick<ObservedPod, "restarts" | "uid">): string => `${uid} ${restarts}`

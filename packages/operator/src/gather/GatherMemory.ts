@@ -2,7 +2,7 @@ import type { Run } from "@seatrial/store"
 import type { Effect } from "effect"
 import type { Refusal } from "../observation/Refusal.ts"
 import type { StartedWork } from "../observation/work.ts"
-import type { BootVerdicts } from "./BootVerdicts.ts"
+import type { BootVerdicts, TextTurns } from "./BootVerdicts.ts"
 import type { Pool } from "./capacity/Pool.ts"
 import type { FutureTimes } from "./FutureTimes.ts"
 import type { HeldReports } from "./HeldReports.ts"
@@ -53,6 +53,7 @@ export interface GatherMemory {
   readonly moves: Map<Run["id"], KnownMove>
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
+  readonly textTurns: TextTurns
   readonly mergedAnswers: MergedAnswers
   readonly heldReports: HeldReports
   readonly references: ReferenceUsers

@@ -16,7 +16,7 @@ import type { PodClass } from "../resources/PodClass.ts"
 import type { WatchedDeployment } from "../resources/WatchedDeployment.ts"
 import type { WatchedPod } from "../resources/watched.ts"
 import { admissionOf } from "./admission.ts"
-import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
+import { type BootVerdicts, observeBoot, type TextTurns } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
 import { hasCountedRoom } from "./capacity/countedRoom.ts"
 import { copiesInUse } from "./copiesInUse.ts"
@@ -66,6 +66,7 @@ export interface Gathered {
   readonly mergedAnswers: MergedAnswers
   readonly heldReports: HeldReports
   readonly bootVerdicts: BootVerdicts
+  readonly textTurns: TextTurns
   readonly observe: () => Observation
 }
 
@@ -162,7 +163,7 @@ const observeUncounted = Effect.fnUntraced(function* (cluster: Cluster, podClass
 /** Reads the state of the world once for one run. */
 export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): Effect.fn.Return<Gathered, never, KubeClient | Runs | HttpClient.HttpClient> {
   const { cluster, memory, settings, uptime, usedUpSince } = from
-  const { bootVerdicts, heldReports, mergedAnswers, pool } = memory
+  const { bootVerdicts, heldReports, mergedAnswers, pool, textTurns } = memory
   const { namespace } = cluster
   const now = yield* Clock.currentTimeMillis
   const resource = yield* resourceOf(cluster, run)
@@ -230,6 +231,7 @@ export const gather = Effect.fnUntraced(function* (from: GatherFrom, run: Run): 
     mergedAnswers,
     heldReports,
     bootVerdicts,
+    textTurns,
     observe: () => ({
       ...observation,
       reference: memory.references.turned(run.id, observation.reference),

@@ -1,10 +1,10 @@
+import { isDeepStrictEqual } from "node:util"
 import type { DeploymentId } from "@seatrial/domain"
 import type { Decisions, NewDecision, Run } from "@seatrial/store"
 import { Cause, Clock, Effect, Latch, Option, Schedule, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
-import type { NamedDecision } from "../decide/Decision.ts"
+import { type NamedDecision, worksOf } from "../decide/Decision.ts"
 import { operatorMetrics } from "../metrics.ts"
-import { engineOf } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunStore } from "../RunStore.ts"
 import { applyDelta, deltaOf, isEmptyDelta, type Members } from "./delta.ts"
@@ -111,11 +111,15 @@ const makeLastRecords = () => {
   }
 }
 
+/** The background work that runs. */
+const runningIn = ({ engines, work }: Observation): ReturnType<typeof worksOf> =>
+  [{ ordinal: 0, work }, ...engines].flatMap((engine) => (engine.work.running === null ? [] : { kind: engine.work.running, ordinal: engine.ordinal }))
+
 const isActing = ({ decision, observation }: DecidedPass): boolean =>
-  decision.actions.length > 0 || decision.work !== engineOf(observation, decision.ordinal ?? 0).work.running
+  decision.actions.length > 0 || !isDeepStrictEqual(worksOf(decision), runningIn(observation))
 
 /** A decision as JSON, without its times and its message. */
-const decidedIn = ({ actions, rule, work }: NamedDecision): string => JSON.stringify([rule, actions, work])
+const decidedIn = (decision: NamedDecision): string => JSON.stringify([decision.rule, decision.actions, worksOf(decision)])
 
 const isContinued = ({ begunAt, seq }: LastRecord, now: number): boolean => now - begunAt < maxSeriesMillis && seq + 1 < maxSeriesLength
 

@@ -11,6 +11,9 @@ export const RecordedDecision = Schema.Struct({
   rule: Schema.String,
   actions: Schema.Array(Action),
   work: Schema.NullOr(Schema.String),
+  engines: Schema.optionalKey(Schema.Array(Schema.Int)),
+  /** The only engine that `work` uses, in records of earlier versions. */
+  ordinal: Schema.optionalKey(Schema.Int),
   message: Schema.String,
   requeueAt: Schema.NullOr(Schema.Finite)
 })
@@ -38,10 +41,13 @@ const effectOf = ({ failure, ...action }: typeof Action.Type): unknown => {
   return { ...Object.fromEntries(effects), failure: Option.getOrNull(decodeFailure(failure)) }
 }
 
+/** The background work, with the engines that it uses. */
+const workIn = ({ engines, ordinal = 0, work }: RecordedDecision): unknown => (work === null ? null : [work, engines ?? [ordinal]])
+
 const partsOf = (recorded: RecordedDecision, now: RecordedDecision): ReadonlyArray<Part> => [
   ...(recorded.rule === now.rule ? [] : ["rule" as const]),
   ...(isDeepStrictEqual(recorded.actions.map(effectOf), now.actions.map(effectOf)) ? [] : ["actions" as const]),
-  ...(recorded.work === now.work ? [] : ["work" as const]),
+  ...(isDeepStrictEqual(workIn(recorded), workIn(now)) ? [] : ["work" as const]),
   ...(recorded.requeueAt === now.requeueAt ? [] : ["requeueAt" as const])
 ]
 

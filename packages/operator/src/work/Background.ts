@@ -12,8 +12,11 @@ export interface Background extends RunStore {
    * which it began, and how the last work without a recorded result ended.
    */
   readonly state: (id: DeploymentId, ordinal?: number) => Effect.Effect<StartedWork>
-  /** From now on this is the run's only work; null for none. Running work continues unless the engine has restarted. */
-  readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
+  /**
+   * From now on these are the run's only works, at most one for each engine. Running work continues unless its engine
+   * has restarted.
+   */
+  readonly want: (id: DeploymentId, works: ReadonlyArray<Wanted>) => Effect.Effect<void>
 }
 
 /**
@@ -23,6 +26,7 @@ export interface Background extends RunStore {
 interface Wanted extends Pick<WorkEnded, "kind" | "about"> {
   readonly ordinal?: number
   readonly with: string
+  readonly start: Effect.Effect<void, WorkRefused | WorkUnavailable>
 }
 
 interface Entry {
@@ -68,12 +72,13 @@ const logFailure = (id: DeploymentId, ended: WorkEnded | null, exit: WorkExit) =
 }
 
 /**
- * Runs long work outside of the reconciler: at most one fiber for each run, in the scope of the caller. The next pass
- * reads the result. `done` is called whenever work ends.
+ * Runs long work outside of the reconciler: at most one fiber for each engine of a run, in the scope of the caller. The
+ * next pass reads the result. `done` is called whenever work ends.
  */
 export const makeBackground = Effect.fnUntraced(function* (done: (id: DeploymentId) => Effect.Effect<void>): Effect.fn.Return<Background, never, Scope.Scope> {
-  const fibres = yield* FiberMap.make<DeploymentId>()
-  /** By run and ordinal of its engine. At most one entry of each run has running work. */
+  const fibres = yield* FiberMap.make<string>()
+  const fiberOf = (id: DeploymentId, ordinal: number) => `${id} ${ordinal}`
+  /** By run and ordinal of its engine. */
   const entries = new Map<DeploymentId, Map<number, Entry>>()
   // Before the work is interrupted, so that it does not count as ended.
   yield* Effect.addFinalizer(() => Effect.sync(() => entries.clear()))
@@ -89,12 +94,29 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
     yield* done(id)
   })
 
-  /** The running work of the run, with the ordinal of its engine. */
-  const runningOf = (id: DeploymentId) =>
-    entries
-      .get(id)
-      ?.entries()
-      .find(([, { running }]) => running !== null)
+  const isRunning = (entry: Entry | undefined, work: Wanted | undefined) =>
+    Predicate.isNotNullish(entry?.running) && entry.running === work?.kind && entry.with === work.with
+
+  const stop = Effect.fnUntraced(function* (id: DeploymentId, ordinal: number, entry: Entry) {
+    entry.running = null
+    yield* FiberMap.remove(fibres, fiberOf(id, ordinal))
+  })
+
+  const begin = Effect.fnUntraced(function* (id: DeploymentId, work: Wanted) {
+    const { about, kind, ordinal = 0, start } = work
+    const begunAt = yield* Clock.currentTimeMillis
+    const before = entries.get(id)?.get(ordinal)?.ended ?? null
+    const ended = before?.kind === kind && before.about === about ? before : null
+    const started: Entry = { running: kind, with: work.with, ended, begunAt }
+    entries.set(id, new Map(entries.get(id)).set(ordinal, started))
+    yield* FiberMap.run(
+      fibres,
+      fiberOf(id, ordinal),
+      // Also handles work that is interrupted by something other than `want` and `forget`, because nothing else would
+      // start it again.
+      Effect.onExit(start, (exit) => finish(id, started, work, exit))
+    )
+  })
 
   return {
     state: (id, ordinal = 0) =>
@@ -105,33 +127,16 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
           entry.ended = { ...entry.ended, at: now, since: Math.min(entry.ended.since ?? now, now) }
         return { running: entry?.running ?? null, with: entry?.with ?? "", ended: entry?.ended ?? null }
       }),
-    want: Effect.fnUntraced(function* (id, work, start) {
-      const [runningOrdinal, running] = runningOf(id) ?? [0, undefined]
-      const { ordinal = 0 } = work ?? {}
-      if ((running?.running ?? null) === (work?.kind ?? null) && (work === null || (running?.with === work.with && runningOrdinal === ordinal))) return
-      if (running !== undefined) {
-        running.running = null
-        yield* FiberMap.remove(fibres, id)
-      }
-      if (work === null) return
-      const begunAt = yield* Clock.currentTimeMillis
-      const before = entries.get(id)?.get(ordinal)?.ended ?? null
-      const ended = before?.kind === work.kind && before.about === work.about ? before : null
-      const started: Entry = { running: work.kind, with: work.with, ended, begunAt }
-      entries.set(id, new Map(entries.get(id)).set(ordinal, started))
-      yield* FiberMap.run(
-        fibres,
-        id,
-        // Also handles work that is interrupted by something other than `want` and `forget`, because nothing else would
-        // start it again.
-        Effect.onExit(start, (exit) => finish(id, started, work, exit))
-      )
+    want: Effect.fnUntraced(function* (id, works) {
+      const workOf = (ordinal: number) => works.find((work) => (work.ordinal ?? 0) === ordinal)
+      for (const [ordinal, entry] of entries.get(id) ?? []) if (entry.running !== null && !isRunning(entry, workOf(ordinal))) yield* stop(id, ordinal, entry)
+      for (const work of works) if (!isRunning(entries.get(id)?.get(work.ordinal ?? 0), work)) yield* begin(id, work)
     }),
     remembers: (id) => entries.has(id),
-    forget: (id) =>
-      Effect.andThen(
-        Effect.sync(() => entries.delete(id)),
-        FiberMap.remove(fibres, id)
-      )
+    forget: Effect.fnUntraced(function* (id) {
+      const ordinals = [...(entries.get(id)?.keys() ?? [])]
+      entries.delete(id)
+      yield* Effect.forEach(ordinals, (ordinal) => FiberMap.remove(fibres, fiberOf(id, ordinal)), { discard: true })
+    })
   }
 })

@@ -2,7 +2,7 @@ import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { compareLikelihood, differingFingerprints, LikelihoodComparison, readsTokenizer, type SuiteSubject, suite, unreadRepository } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
-import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
+import { type BootVerdicts, inTurn, keepVerdict, type TextTurns } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -79,6 +79,11 @@ const verdictOf = (
   return { outcome: differs ? "differs" : "drifted", message: `${answers}${describeTexts(texts)}.` }
 }
 
+interface ComparisonMemory {
+  readonly bootVerdicts: BootVerdicts
+  readonly textTurns: TextTurns
+}
+
 /**
  * Compares a restarted engine with its verified revision. Fingerprints come first. The likelihood of texts follows if
  * fingerprints differ or are missing, or if the container restarted in its pod: then no init container checked the
@@ -86,17 +91,19 @@ const verdictOf = (
  * attempt (`isLast`), the fingerprints alone decide: different answers must not pass as not compared.
  */
 export const compareStart = Effect.fn("compareStart")(
-  function* (trial: EngineUnderTrial, verdicts: BootVerdicts, isLast: boolean) {
+  function* (trial: EngineUnderTrial, memory: ComparisonMemory, isLast: boolean) {
     const { pod, revision, run } = trial
     const { fingerprints = [] } = revision.checks ?? {}
     const bare = yield* bareSubject(trial)
     const differing = yield* differingFingerprints(bare, fingerprints).pipe(within(fingerprintsLimit))
     const hasFingerprints = fingerprints.length > 0
     const isSame = differing === 0 && hasFingerprints && pod.restarts === 0
-    const texts = isSame ? LikelihoodComparison.NotCompared() : yield* compareTexts(trial, bare, fingerprints, isLast && hasFingerprints)
+    const texts = isSame
+      ? LikelihoodComparison.NotCompared()
+      : yield* compareTexts(trial, bare, fingerprints, isLast && hasFingerprints).pipe(inTurn(memory.textTurns, run.id))
     const verdict = verdictOf(differing, fingerprints.length, texts)
     if (verdict.outcome !== "same") yield* Effect.logWarning(`${run.id} after a start of its engine: ${verdict.message}`)
-    keepVerdict(verdicts, pod, { ...verdict, at: yield* Clock.currentTimeMillis })
+    keepVerdict(memory.bootVerdicts, pod, { ...verdict, at: yield* Clock.currentTimeMillis })
   },
   (effect) =>
     effect.pipe(

@@ -64,7 +64,7 @@ const makeTrials = (): Trials => {
   const benchmark = benchmarkEngine(makeBenchmarkTurns())
   return {
     fidelity: ({ gathered, observation, trial }) => askMerged(trial, gathered.mergedAnswers, endedOf(observation, "fidelity")?.isEngineError),
-    boot: ({ gathered, observation, trial }) => compareStart(trial, gathered.bootVerdicts, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1),
+    boot: ({ gathered, observation, trial }) => compareStart(trial, gathered, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1),
     checking: (input) => Effect.andThen(recordStart(input.trial), check(input)),
     comparing: compare,
     measuring: ({ trial }) => measureEngine(trial),

@@ -10,7 +10,7 @@ export interface History {
   /** Requests that one engine processes at once. */
   readonly capacity: number
   readonly startSeconds: number
-  /** Seconds in which a started engine is compared with the verified revision, one engine of the model at a time. */
+  /** Seconds in which a started engine is compared with the verified revision. It has no traffic before that. */
   readonly comparisonSeconds: number
   readonly minReplicas: number
   readonly maxReplicas: number

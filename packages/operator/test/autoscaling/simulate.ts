@@ -38,8 +38,8 @@ const pileUp = (underWay: number, requests: number, answerSeconds: number, slots
 }
 
 /**
- * Lets the autoscaler decide once per period. A wanted engine is ready after its start and its comparison. Comparisons
- * run one after the other. A start can be given up.
+ * Lets the autoscaler decide once per period. A wanted engine is ready after its start and its comparison. A start can be
+ * given up.
  */
 export const simulate = (history: History, target: number, autoscaler: Autoscaler): Outcome => {
   const { answerSeconds, capacity, comparisonSeconds, maxReplicas, minReplicas, requests, startSeconds } = history
@@ -60,10 +60,8 @@ export const simulate = (history: History, target: number, autoscaler: Autoscale
     const { replicas } = autoscaler({ replicas: engines.length, changedAt, since: 0, samples }, curve, settings, now, ready)
     if (replicas !== engines.length) changedAt = now
     engines = engines.slice(0, Math.max(0, replicas))
-    while (engines.length < replicas) {
-      const comparedFrom = Math.max(now + startSeconds * 1_000, engines.at(-1) ?? 0)
-      engines = [...engines, comparedFrom + comparisonSeconds * 1_000]
-    }
+    const readyAt = now + (startSeconds + comparisonSeconds) * 1_000
+    while (engines.length < replicas) engines = [...engines, readyAt]
     outcome.reported.push(reported)
     outcome.wanted.push(engines.length)
     outcome.ready.push(Math.min(ready, engines.length))

@@ -20,7 +20,7 @@ export const wrongAutoscalers: Readonly<Record<string, { readonly breaks: Promis
     autoscaler: (history, curve, settings, at) => ({ replicas: Math.max(history.replicas, desiredReplicas(history, curve, settings, at).replicas) })
   },
   "starts one engine per minute": {
-    breaks: "a load is met within one start, one period and the comparisons",
+    breaks: "a load is met within one start and one period",
     autoscaler: (history, curve, settings, at) => {
       const { replicas } = desiredReplicas(history, curve, settings, at)
       if (replicas <= history.replicas) return { replicas }
@@ -28,7 +28,7 @@ export const wrongAutoscalers: Readonly<Record<string, { readonly breaks: Promis
     }
   },
   "waits until a load has lasted": {
-    breaks: "a load is met within one start, one period and the comparisons",
+    breaks: "a load is met within one start and one period",
     autoscaler: (history, curve, settings, at) => {
       const { replicas } = desiredReplicas(history, curve, settings, at)
       return replicas > history.replicas && at - history.changedAt < 60_000 ? { replicas: history.replicas } : { replicas }

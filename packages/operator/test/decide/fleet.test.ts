@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import type { Action, Decision } from "../../src/decide/Decision.ts"
+import { type Action, type Decision, worksOf } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { isGood } from "../../src/decide/fleet.ts"
 import { drainTime } from "../../src/limits.ts"
@@ -115,19 +115,15 @@ describe("the engines of a serving model", () => {
     assert.deepStrictEqual(acts(withdrawn(2), 61 * minute), ["RemovePod 1"])
   })
 
-  it("get no traffic before each start is compared, one at a time", () => {
+  it("get no traffic before each start is compared, all at the same time", () => {
     const uncompared = (change: Partial<ObservedEngine> = {}) =>
       fleetOf(3, [engine(1, { boot: verified(1, null), ...change }), engine(2, { boot: verified(2, null) })], [0], { boot: verified(0) })
     const begins = decide(uncompared(), 0)
-    assert.deepStrictEqual([begins.actions, begins.work, begins.ordinal], [[], "boot", 1])
+    assert.deepStrictEqual([begins.actions, worksOf(begins)], [[], [1, 2].map((ordinal) => ({ kind: "boot", ordinal }))])
     const goesOn = decide(uncompared({ boot: verified(1), work: { running: null, ended: null } }), 0)
-    assert.deepStrictEqual([goesOn.actions.map(describeAction), goesOn.work, goesOn.ordinal], [["Publish 0,1"], "boot", 2])
-    const running = fleetOf(
-      3,
-      [engine(1, { boot: verified(1, null) }), engine(2, { boot: verified(2, null), sameStart: true, work: { running: "boot", ended: null } })],
-      [0]
-    )
-    assert.deepStrictEqual([decide(running, 0).work, decide(running, 0).ordinal], ["boot", 2])
+    assert.deepStrictEqual([goesOn.actions.map(describeAction), worksOf(goesOn)], [["Publish 0,1"], [{ kind: "boot", ordinal: 2 }]])
+    const none = decide(fleetOf(3, [engine(1, { boot: verified(1, null) }), engine(2)], [], { boot: verified(0, null) }), 0)
+    assert.deepStrictEqual([none.actions.map(describeAction), worksOf(none)], [["Publish 2"], [0, 1].map((ordinal) => ({ kind: "boot", ordinal }))])
   })
 
   it("get no traffic if they cannot be compared while another one serves: the comparison is repeated, and an event says so", () => {
@@ -142,7 +138,7 @@ describe("the engines of a serving model", () => {
       "Away. The engine could not be compared with the verified answers. It gets no traffic while other engines serve. Seatrial repeats the comparison. 1 of 2 engines serve."
     )
     const repeats = decide(fleetOf(2, [tried(3)], [0]), 4_000)
-    assert.deepStrictEqual([repeats.actions.map(({ _tag }) => _tag), repeats.work, repeats.ordinal], [["RecordEvent"], "boot", 1])
+    assert.deepStrictEqual([repeats.actions.map(({ _tag }) => _tag), worksOf(repeats)], [["RecordEvent"], [{ kind: "boot", ordinal: 1 }]])
     const later = decide(fleetOf(2, [tried(9)], [0]), minute)
     assert.deepStrictEqual([later.actions, later.work], [[], "boot"])
     assert.deepStrictEqual(acts(fleetOf(2, [tried(3)], [0], { pod: podOf(0, { nodeDownSince: 0 }) })), ["Publish 0,1", "RecordEvent"])
@@ -158,10 +154,10 @@ describe("the engines of a serving model", () => {
 
   it("are described by the first one that does not serve, and by their number", () => {
     const { message } = decide(fleetOf(3, [engine(1), engine(2, { pod: podOf(2, { ready: false }) })], [0, 1, 2]), 0)
-    assert.strictEqual(message, "One engine is not ready: It loads the model. 2 of 3 engines serve.")
+    assert.strictEqual(message, "An engine is not ready: It loads the model. 2 of 3 engines serve.")
     const ended = (change: Partial<ObservedPod>) => decide(fleetOf(2, [engine(1, { pod: podOf(1, { ready: false, lost: "gone", ...change }) })], [0]), 0)
-    assert.strictEqual(ended({}).message, "One engine was evicted: gone. It is replaced. 1 of 2 engines serve.")
-    assert.strictEqual(ended({ deleting: true }).message, "One engine has ended, because its pod was deleted. 1 of 2 engines serve.")
+    assert.strictEqual(ended({}).message, "An engine was evicted: gone. It is replaced. 1 of 2 engines serve.")
+    assert.strictEqual(ended({ deleting: true }).message, "An engine has ended, because its pod was deleted. 1 of 2 engines serve.")
     assert.strictEqual(decide(fleetOf(2, [engine(1)], [0, 1]), 0).message, "Serves. 2 of 2 engines serve.")
   })
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ModelId } from "@seatrial/domain"
-import { Effect, Option, Predicate, Schema } from "effect"
+import { Deferred, Effect, Option, Predicate, Ref, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { otherDeployment, report, run } from "../observations.ts"
@@ -50,6 +50,26 @@ describe("a model that is scaled to two engines", () => {
         assert.deepStrictEqual(published(stage), [first, second])
         assert.strictEqual(stage.worked.filter((work) => work.startsWith("boot")).length, compared + 1)
         yield* stage.until(() => minAvailable(stage) === 1)
+      })
+    )
+  })
+
+  it.effect("compares all new engines at the same time", () => {
+    const stage = stageOf(4)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => messageOf(stage) === "Serves.")
+        const gate = yield* Deferred.make<void>()
+        const comparing = yield* Ref.make(0)
+        const arrive = Effect.andThen(
+          Ref.updateAndGet(comparing, (count) => count + 1),
+          (count) => (count === 3 ? Deferred.succeed(gate, undefined) : Effect.void)
+        )
+        // No comparison ends before all three run.
+        stage.setPatience(Effect.andThen(arrive, Deferred.await(gate)))
+        scale(stage, 4)
+        yield* stage.until(() => messageOf(stage) === "Serves. 4 of 4 engines serve.")
+        assert.strictEqual(yield* Ref.get(comparing), 3)
       })
     )
   })

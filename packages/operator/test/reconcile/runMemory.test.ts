@@ -3,7 +3,7 @@ import type { DeploymentId } from "@seatrial/domain"
 import { engineWire } from "@seatrial/engines"
 import { KubeClient, KubeError } from "@seatrial/kube"
 import { Decisions } from "@seatrial/store"
-import { Duration, Effect, Option, Stream } from "effect"
+import { Duration, Effect, Option, Semaphore, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Action, act, by } from "../../src/decide/Decision.ts"
 import { watchCluster } from "../../src/gather/Cluster.ts"
@@ -43,7 +43,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   pool: ({ pool }, id) => pool.note({ ...run, id, revision }, "queued"),
   followers: ({ followers }, id) => followers.note({ ...run, id, engineRun: engineOf(id), phase: "activated", revision: serving }),
   references: ({ references }, id) => Effect.runSync(references.note(id, { name: "reference-1", organization: "acme" })),
-  background: ({ background }, id) => Effect.runSync(background.want(id, { kind: "screening", about: "", with: "" }, Effect.never)),
+  background: ({ background }, id) => Effect.runSync(background.want(id, [{ kind: "screening", about: "", with: "", start: Effect.never }])),
   watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
   sentinels: ({ sentinels }, id) => Effect.runSync(sentinels.follow({ ...run, id }, [{ pod: enginePodName(id), uid, target: probed(enginePodName(id)) }])),
   decisions: ({ decisions }, id) =>
@@ -66,6 +66,7 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   idleEngines: ({ idleEngines }, id) => idleEngines.set(enginePodName(id, 1), 0),
   futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),
   bootVerdicts: ({ bootVerdicts }, id) => bootVerdicts.set(enginePodName(id), { outcome: "same", message: "", failures: 0, at: 0, boot: `${uid} 0` }),
+  textTurns: ({ textTurns }, id) => textTurns.set(id, Semaphore.makeUnsafe(1)),
   heldReports: ({ heldReports }, id) => heldReports.set(id, { with: "", since: 0, findings: { report, likelihood: null, seconds: 1 } }),
   mergedAnswers: ({ mergedAnswers }, id) =>
     mergedAnswers.set(id, { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }),

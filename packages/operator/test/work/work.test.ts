@@ -1,21 +1,18 @@
-import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable, RefusalReason } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { ProcessEnded, suite } from "@seatrial/trial"
-import { Deferred, Effect, Exit, Fiber, Layer, Option, Ref, Result, Scope } from "effect"
-import { HttpClient, HttpClientResponse } from "effect/http"
+import { ProcessEnded } from "@seatrial/trial"
+import { Deferred, Effect, Exit, Fiber, Layer, Option, Ref, Scope } from "effect"
+import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
-import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
 import { mergedFault } from "../../src/work/askMerged.ts"
 import { makeBackground } from "../../src/work/Background.ts"
-import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
 import { startWork } from "../../src/work/startWork.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
-import { deploymentId, hostClass, observationOf, pod, podClass, report, revision, run, url } from "../observations.ts"
+import { deploymentId, hostClass, observationOf, pod, podClass, revision, run } from "../observations.ts"
 
 describe("the merged model", () => {
   it("is broken if its engine breaks on valid requests twice; the operator is not at fault", () => {
@@ -50,7 +47,7 @@ describe("background work", () => {
         [new ProcessEnded({ message, fromOutside: false, part: "chat template" }), message],
         [new Error("secret"), "An internal error."]
       ] as const) {
-        yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
+        yield* background.want(deploymentId, [{ kind: "checking", about: "1", with: "pod-1", start: Effect.die(defect) }])
         yield* Effect.yieldNow
         assert.strictEqual((yield* background.state(deploymentId)).ended?.message, said)
       }
@@ -63,7 +60,7 @@ describe("background work", () => {
       const ended = (part: ProcessEnded["part"]) => new ProcessEnded({ message: "Too much.", fromOutside: part === null, part })
       const tries = Effect.fnUntraced(function* (about: string, defects: ReadonlyArray<ProcessEnded>) {
         for (const defect of defects) {
-          yield* background.want(deploymentId, { kind: "checking", about, with: "pod-1" }, Effect.die(defect))
+          yield* background.want(deploymentId, [{ kind: "checking", about, with: "pod-1", start: Effect.die(defect) }])
           yield* Effect.yieldNow
         }
         return (yield* background.state(deploymentId)).ended
@@ -84,8 +81,8 @@ describe("background work", () => {
         Ref.update(starts, (n) => n + 1),
         Deferred.await(gate)
       )
-      yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, work)
-      yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, work)
+      yield* background.want(deploymentId, [{ kind: "checking", about: "1", with: "pod-1", start: work }])
+      yield* background.want(deploymentId, [{ kind: "checking", about: "1", with: "pod-1", start: work }])
       assert.deepStrictEqual(yield* background.state(deploymentId), { running: "checking", with: "pod-1", ended: null })
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.yieldNow
@@ -100,7 +97,7 @@ describe("background work", () => {
       const away = Effect.fail(new WorkUnavailable({ message: "Away." }))
       yield* TestClock.adjust("5 seconds")
       for (let attempt = 1; attempt <= 2; attempt++) {
-        yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, away)
+        yield* background.want(deploymentId, [{ kind: "checking", about: "1", with: "pod-1", start: away }])
         yield* Effect.yieldNow
         yield* TestClock.adjust("1 second")
       }
@@ -115,14 +112,11 @@ describe("background work", () => {
         byRepository: false
       })
       // Another stay in the phase has its own attempts.
-      yield* background.want(deploymentId, { kind: "checking", about: "2", with: "pod-1" }, away)
+      yield* background.want(deploymentId, [{ kind: "checking", about: "2", with: "pod-1", start: away }])
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.state(deploymentId)).ended, { about: "2", attempts: 1 })
-      yield* background.want(
-        deploymentId,
-        { kind: "measuring", about: "1", with: "pod-1" },
-        Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } }))
-      )
+      const refused = Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } }))
+      yield* background.want(deploymentId, [{ kind: "measuring", about: "1", with: "pod-1", start: refused }])
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.state(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
     })
@@ -132,12 +126,9 @@ describe("background work", () => {
     Effect.gen(function* () {
       const { background, count } = yield* backgroundWithReports
       const stopped = yield* Ref.make(false)
-      yield* background.want(
-        deploymentId,
-        { kind: "benchmarking", about: "1", with: "pod-1" },
-        Effect.onInterrupt(Effect.never, () => Ref.set(stopped, true))
-      )
-      yield* background.want(deploymentId, null, Effect.void)
+      const work = Effect.onInterrupt(Effect.never, () => Ref.set(stopped, true))
+      yield* background.want(deploymentId, [{ kind: "benchmarking", about: "1", with: "pod-1", start: work }])
+      yield* background.want(deploymentId, [])
       assert.isTrue(yield* Ref.get(stopped))
       assert.deepStrictEqual(yield* background.state(deploymentId), { running: null, with: "pod-1", ended: null })
       assert.strictEqual(yield* Ref.get(count), 0)
@@ -148,13 +139,13 @@ describe("background work", () => {
     Effect.gen(function* () {
       const { background, count } = yield* backgroundWithReports
       const of = { kind: "checking", about: "1", with: "pod-1" } as const
-      yield* background.want(deploymentId, of, Effect.interrupt)
+      yield* background.want(deploymentId, [{ ...of, start: Effect.interrupt }])
       yield* Effect.yieldNow
       assert.strictEqual(yield* Ref.get(count), 1)
       const { ended, running } = yield* background.state(deploymentId)
       assert.deepStrictEqual([running, ended?.kind, ended?.attempts, ended?.failure], [null, "checking", 1, null])
       // It can be done again.
-      yield* background.want(deploymentId, of, Effect.void)
+      yield* background.want(deploymentId, [{ ...of, start: Effect.void }])
       yield* Effect.yieldNow
       assert.strictEqual(yield* Ref.get(count), 2)
     })
@@ -165,9 +156,9 @@ describe("background work", () => {
       const scope = yield* Scope.make()
       const { background, count } = yield* Scope.provide(backgroundWithReports, scope)
       const of = { kind: "checking", about: "1", with: "pod-1" } as const
-      yield* background.want(deploymentId, of, Effect.never)
+      yield* background.want(deploymentId, [{ ...of, start: Effect.never }])
       yield* background.forget(deploymentId)
-      yield* background.want(deploymentId, of, Effect.never)
+      yield* background.want(deploymentId, [{ ...of, start: Effect.never }])
       yield* Effect.yieldNow
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(yield* Ref.get(count), 0)
@@ -181,7 +172,7 @@ describe("background work", () => {
       const note = (entry: string) => Ref.update(log, (entries) => [...entries, entry])
       const work = Effect.onInterrupt(Effect.andThen(note("begun"), Effect.never), () => note("ended"))
       for (const start of ["pod-1 0", "pod-1 0", "pod-1 1"]) {
-        yield* background.want(deploymentId, { kind: "checking", about: "1", with: start }, work)
+        yield* background.want(deploymentId, [{ kind: "checking", about: "1", with: start, start: work }])
         yield* Effect.yieldNow
       }
       assert.deepStrictEqual(yield* Ref.get(log), ["begun", "ended", "begun"])
@@ -189,122 +180,37 @@ describe("background work", () => {
     })
   )
 
+  it.effect("runs with several engines of a run at once, and ends only with those that no longer need it", () =>
+    Effect.gen(function* () {
+      const { background, count } = yield* backgroundWithReports
+      const log = yield* Ref.make<ReadonlyArray<string>>([])
+      const gate = yield* Deferred.make<void>()
+      const note = (entry: string) => Ref.update(log, (entries) => [...entries, entry])
+      const comparison = (ordinal: number) => {
+        const start = Effect.onInterrupt(Effect.andThen(note(`begun ${ordinal}`), Deferred.await(gate)), () => note(`stopped ${ordinal}`))
+        return { ordinal, kind: "boot" as const, about: `pod-${ordinal} 0`, with: `pod-${ordinal}`, start }
+      }
+      yield* background.want(deploymentId, [comparison(1), comparison(2), comparison(5)])
+      yield* Effect.yieldNow
+      yield* background.want(deploymentId, [comparison(1), comparison(5)])
+      assert.deepStrictEqual(yield* Ref.get(log), ["begun 1", "begun 2", "begun 5", "stopped 2"])
+      const running = Effect.forEach([0, 1, 2, 5], (ordinal) => Effect.map(background.state(deploymentId, ordinal), (state) => state.running))
+      assert.deepStrictEqual(yield* running, [null, "boot", null, "boot"])
+      yield* Deferred.succeed(gate, undefined)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual([yield* running, yield* Ref.get(count)], [[null, null, null, null], 2])
+      yield* background.want(deploymentId, [{ ...comparison(1), start: Effect.never }])
+      yield* background.forget(deploymentId)
+      assert.isFalse(background.remembers(deploymentId))
+    })
+  )
+
   it.effect("that dies is an internal error, not a result", () =>
     Effect.gen(function* () {
       const { background } = yield* backgroundWithReports
-      yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die("boom"))
+      yield* background.want(deploymentId, [{ kind: "checking", about: "1", with: "pod-1", start: Effect.die("boom") }])
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.state(deploymentId)).ended, { failure: null, message: "An internal error." })
-    })
-  )
-})
-
-describe("comparing a restarted engine", () => {
-  /** All fingerprints differ, or all but one of four, while the hub is unreachable. */
-  const compare = Effect.fnUntraced(function* (
-    last: boolean,
-    same: number,
-    count = 4,
-    likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]],
-    // The score of each text, by its index; absent if the engine returns none.
-    score?: (turn: number) => number,
-    paths: ReadonlyArray<string> = ["tokenizer.json"],
-    // The restart count of its container.
-    restarts = 0,
-    suiteVersion: number = suite.version
-  ) {
-    const engine = engineFor("reference")
-    if (engine === undefined) return yield* Effect.die("no reference engine")
-    let scored = 0
-    const answer = (url: string) => {
-      const logprob = url.endsWith("/v1/completions") ? score?.(scored++) : undefined
-      const scores = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
-      return { choices: [{ message: { content: "A." }, ...scores }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
-    }
-    const files = paths.map((path) => ({ path, size: 1, blob_id: "b".repeat(40), sha256: "a".repeat(64) }))
-    const right = createHash("sha256").update("A.").digest("hex")
-    const fingerprints = Array.from({ length: count }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
-    const trial = {
-      run,
-      revision: { ...revision, facts: { ...revision.facts, files, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
-      podClass,
-      engine,
-      namespace: "n",
-      pod: { ...pod, restarts },
-      url,
-      enginePod: undefined,
-      node: undefined,
-      failedCapability: "withdraw" as const,
-      merged: null,
-      noReference: null
-    }
-    const verdicts: BootVerdicts = new Map()
-    const result = yield* Effect.result(compareStart(trial, verdicts, last)).pipe(
-      Effect.provide([
-        Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
-        Layer.mock(KubeClient)({}),
-        Layer.mock(Runs)({ likelihood: () => Effect.succeed({ suiteVersion, likelihood }), hubToken: () => Effect.succeed(Option.none()) }),
-        Layer.succeed(
-          HttpClient.HttpClient,
-          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer(request.url)))))
-        )
-      ])
-    )
-    return [Result.isSuccess(result), verdicts.get(pod.name)?.outcome]
-  })
-
-  it.effect("is decided by its fingerprints if the hub is unreachable at the last attempt", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* compare(false, 0), [false, undefined])
-      assert.deepStrictEqual(yield* compare(true, 0), [true, "differs"])
-      assert.deepStrictEqual(yield* compare(true, 3), [true, "drifted"])
-      assert.deepStrictEqual(yield* compare(false, 4), [true, "same"])
-    })
-  )
-
-  it.effect("uses the likelihood of texts alone if there are no fingerprints, and fails if the hub is unreachable", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* compare(false, 0, 0), [false, undefined])
-      assert.deepStrictEqual(yield* compare(true, 0, 0), [false, undefined])
-      assert.deepStrictEqual(yield* compare(false, 0, 0, null), [true, "same"])
-    })
-  )
-
-  it.effect("includes the likelihood of texts if its container restarted in its pod, even if all fingerprints match", () =>
-    Effect.gen(function* () {
-      const fingerprints = Array.from({ length: 8 }, () => [-1])
-      const sound = (turn: number) => (turn === 8 ? -3 : -1)
-      const inPlace = (shift: number, restarts: number, suiteVersion?: number) =>
-        compare(false, 4, 4, fingerprints, (turn) => sound(turn) - shift, [], restarts, suiteVersion)
-      assert.deepStrictEqual(yield* inPlace(0, 1), [true, "same"])
-      // Rounding of a GPU.
-      assert.deepStrictEqual(yield* inPlace(0.001, 1), [true, "same"])
-      assert.deepStrictEqual(yield* inPlace(0.2, 1), [true, "differs"])
-      // In a new pod, an init container has checked its weights first.
-      assert.deepStrictEqual(yield* inPlace(0.2, 0), [true, "same"])
-      // The recorded likelihoods belong to other texts.
-      assert.deepStrictEqual(yield* inPlace(0.2, 1, suite.textsSince - 1), [true, "same"])
-    })
-  )
-
-  it.effect("is decided by equal fingerprints if the texts could not be compared at the last attempt, or none were recorded", () =>
-    Effect.gen(function* () {
-      const inPlace = (last: boolean, likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]]) =>
-        compare(last, 4, 4, likelihood, undefined, ["tokenizer.json"], 1)
-      assert.deepStrictEqual(yield* inPlace(false), [false, undefined])
-      assert.deepStrictEqual(yield* inPlace(true), [true, "same"])
-      assert.deepStrictEqual(yield* inPlace(false, null), [true, "same"])
-    })
-  )
-
-  it.effect("does not read the hub if the tokenizer is unsupported: the texts were sent as they are", () =>
-    Effect.gen(function* () {
-      const fingerprints = Array.from({ length: 8 }, () => [-1])
-      const sound = (turn: number) => (turn === 8 ? -3 : -1)
-      for (const paths of [[], ["tekken.json", "tokenizer.json"]]) {
-        assert.deepStrictEqual(yield* compare(false, 0, 0, fingerprints, sound, paths), [true, "same"])
-        assert.deepStrictEqual(yield* compare(false, 0, 0, fingerprints, (turn) => sound(turn) - 0.2, paths), [true, "differs"])
-      }
     })
   )
 })
@@ -332,6 +238,7 @@ describe("check suites", () => {
         mergedAnswers: new Map(),
         heldReports: new Map(),
         bootVerdicts: new Map(),
+        textTurns: new Map(),
         observe: () => seenNow
       }
       const gate = yield* Deferred.make<void>()

@@ -1,6 +1,6 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Endpoint, PublishedEndpoint, Run } from "@seatrial/store"
-import type { Action, Decision } from "../../../src/decide/Decision.ts"
+import { type Action, type Decision, worksOf } from "../../../src/decide/Decision.ts"
 import { idleAt, isIdle } from "../../../src/decide/idle.ts"
 import { drainTime, trialAttempts } from "../../../src/limits.ts"
 import { isServed } from "../../../src/observation/isServed.ts"
@@ -77,7 +77,8 @@ export class FleetWorld {
   private readonly planner: Planner
   private readonly hold: number | null
   private readonly run: Run
-  private work: { readonly ordinal: number; readonly start: string } | null = null
+  /** The starts that are compared, by the ordinals of their engines. */
+  private comparisons: ReadonlyMap<number, string> = new Map()
   private fleetWithdrawnAt: number | null = null
   private lastUsedAt = 0
   private made = 0
@@ -196,7 +197,7 @@ export class FleetWorld {
     engine.withdrawnAt = pod !== null && !hasTraffic ? (engine.withdrawnAt ?? this.now) : null
     const isAsked = pod?.ready === true && engine.withdrawnAt !== null && this.now >= engine.withdrawnAt + drainTime
     const outcome = this.outcomeOf(engine)
-    const isWorking = this.work !== null && this.work.ordinal === ordinal
+    const compared = this.comparisons.get(ordinal)
     return {
       ordinal,
       pod,
@@ -204,8 +205,8 @@ export class FleetWorld {
       admission: null,
       elsewhere: true,
       outdated: false,
-      work: { running: isWorking ? "boot" : null, ended },
-      sameStart: isWorking && this.work?.start === whichStart(pod),
+      work: { running: compared === undefined ? null : "boot", ended },
+      sameStart: compared !== undefined && compared === whichStart(pod),
       withdrawnAt: engine.withdrawnAt,
       requests: isAsked && (this.isCalm || this.draw() < 0.9) ? requests : null
     }
@@ -232,9 +233,8 @@ export class FleetWorld {
       this.apply(action)
       check.after(action)
     }
-    if (crashAfter < decision.actions.length) this.work = null
-    else if (decision.work !== null) this.work = { ordinal: decision.ordinal ?? 0, start: whichStart(this.engine(decision.ordinal ?? 0).pod) }
-    else this.work = null
+    const works = crashAfter < decision.actions.length ? [] : worksOf(decision)
+    this.comparisons = new Map(works.map(({ ordinal }) => [ordinal, whichStart(this.engine(ordinal).pod)]))
     return decision
   }
 
@@ -288,12 +288,13 @@ export class FleetWorld {
     this.showPods()
   }
 
-  /** The comparison that runs ends. `failed`: it has no result. */
+  /** One of the comparisons that run ends. `failed`: it has no result. */
   finishWork(outcome: "same" | "differs" | "failed"): void {
-    if (this.work === null) return
-    const engine = this.engine(this.work.ordinal)
+    const [ordinal, start] = [...this.comparisons][Math.floor(this.draw() * this.comparisons.size)] ?? []
+    if (ordinal === undefined) return
+    const engine = this.engine(ordinal)
     const { pod } = engine
-    if (pod?.ready === true && whichStart(pod) === this.work.start) {
+    if (pod?.ready === true && whichStart(pod) === start) {
       const boot = bootOf(pod)
       if (outcome === "failed") {
         const attempts = (engine.ended?.about === boot ? engine.ended.attempts : 0) + 1
@@ -303,7 +304,7 @@ export class FleetWorld {
         if (engine.outcome === "same") engine.good = boot
       }
     }
-    this.work = null
+    this.comparisons = new Map([...this.comparisons].filter(([each]) => each !== ordinal))
   }
 
   /** Every gateway reads the routes, and reaches the engines that answer. */
@@ -335,7 +336,7 @@ export class FleetWorld {
   }
 
   private loseMemory(): void {
-    this.work = null
+    this.comparisons = new Map()
     this.leadingSince = this.now
     this.fleetWithdrawnAt = null
     for (const engine of this.engines) {
@@ -352,6 +353,6 @@ export class FleetWorld {
   }
 
   state(): string {
-    return JSON.stringify([this.engines, this.endpoints, this.gpus.others.map(({ run, state }) => [run.id, state]), this.work])
+    return JSON.stringify([this.engines, this.endpoints, this.gpus.others.map(({ run, state }) => [run.id, state]), [...this.comparisons]])
   }
 }
