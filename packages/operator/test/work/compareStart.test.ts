@@ -13,7 +13,7 @@ import { enginePodName } from "../../src/resources/objectNames.ts"
 import { compareStart } from "../../src/work/compareStart.ts"
 import { otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
 
-/** A start to compare: `same` of the `count` recorded fingerprints are those of the answer "A.". */
+/** A start to compare. It has `count` recorded fingerprints, and `same` of them belong to the answer "A.". */
 const startOf = Effect.fnUntraced(function* (same: number, count: number, paths: ReadonlyArray<string>) {
   const engine = engineFor("reference")
   if (engine === undefined) return yield* Effect.die("no reference engine")
@@ -95,9 +95,9 @@ describe("comparing a restarted engine", () => {
       const start = yield* startOf(0, 4, [])
       const memory = { bootVerdicts: new Map() as BootVerdicts, textTurns: new Map() }
       const engines = [0, 1, 2].map((ordinal) => ({ ...start, pod: { ...pod, name: enginePodName(run.id, ordinal) } }))
-      const another = { ...start, run: { ...run, id: otherDeployment }, pod: { ...pod, name: enginePodName(otherDeployment) } }
+      const foreign = { ...start, run: { ...run, id: otherDeployment }, pod: { ...pod, name: enginePodName(otherDeployment) } }
       const compared = yield* Effect.forkChild(
-        Effect.forEach([...engines, another], (each) => compareStart(each, memory, false), { concurrency: "unbounded" }).pipe(
+        Effect.forEach([...engines, foreign], (each) => compareStart(each, memory, false), { concurrency: "unbounded" }).pipe(
           Effect.provide([away, Layer.mock(KubeClient)({}), Layer.mock(Runs)({ likelihood }), engineWith()])
         )
       )
@@ -112,7 +112,7 @@ describe("comparing a restarted engine", () => {
       yield* Queue.offerAll(turns, [undefined, undefined])
       yield* Fiber.join(compared)
       assert.deepStrictEqual(
-        [...engines, another].map((each) => memory.bootVerdicts.get(each.pod.name)?.outcome),
+        [...engines, foreign].map((each) => memory.bootVerdicts.get(each.pod.name)?.outcome),
         ["differs", "differs", "differs", "differs"]
       )
     })
