@@ -44,6 +44,12 @@ const timeOf = (millis: number) => new Date(millis).toISOString()
 
 const decisionOf = Schema.decodeUnknownOption(RecordedDecision)
 
+/** The background work, and with which engines it runs if it is not the first one alone. */
+const describeWork = ({ engines, ordinal, work }: RecordedDecision): string | null => {
+  const used = engines ?? (ordinal === undefined ? [] : [ordinal])
+  return used.length === 0 ? work : `${work} (engines ${used.join(", ")})`
+}
+
 /** The columns of a decision in a list. */
 const summaryOf = ({ decidedAt, decision, rule }: Pick<RecordedPass, "decidedAt" | "decision" | "rule">) => {
   const recorded = Option.getOrNull(decisionOf(decision))
@@ -51,7 +57,7 @@ const summaryOf = ({ decidedAt, decision, rule }: Pick<RecordedPass, "decidedAt"
     at: timeOf(decidedAt),
     rule,
     actions: recorded?.actions.map(({ _tag }) => _tag) ?? [],
-    work: recorded?.work ?? null,
+    work: recorded === null ? null : describeWork(recorded),
     message: recorded?.message ?? null
   }
 }

@@ -1,10 +1,11 @@
 import type { DeploymentId, Phase } from "@seatrial/domain"
 import { monotonicMillis } from "@seatrial/domain"
-
 import { Duration, Effect, Option, Schedule, type Scope } from "effect"
-import type { Decision } from "./decide/Decision.ts"
+import { type Decision, worksOf } from "./decide/Decision.ts"
 import { operatorMetrics } from "./metrics.ts"
+import { runningWorks } from "./observation/engines.ts"
 import type { Observation } from "./observation/Observation.ts"
+import type { Work } from "./observation/work.ts"
 import type { RunStore } from "./RunStore.ts"
 
 /** A summary of what a pass observed and decided, for the log. */
@@ -15,9 +16,9 @@ export interface PassRecord {
   readonly pod: { readonly uid: string; readonly ready: boolean; readonly scheduled: boolean; readonly deleting: boolean; readonly lost: string | null } | null
   readonly download: string
   readonly endpoints: number
-  /** The background work that ran, and the work that was decided. */
-  readonly running: string | null
-  readonly work: string | null
+  /** The background work that ran, and the work that was decided: each kind with the ordinal of its engine. */
+  readonly running: ReadonlyArray<string>
+  readonly work: ReadonlyArray<string>
   readonly actions: ReadonlyArray<string>
   readonly message: string
   /** Unix milliseconds. */
@@ -25,19 +26,24 @@ export interface PassRecord {
   readonly requeueAt: number | null
 }
 
-export const passRecord = ({ fetch, pod, resource, run, work }: Observation, decision: Decision, at: number): PassRecord => ({
-  phase: run.phase,
-  shownPhase: resource?.shownPhase ?? null,
-  pod: pod === null ? null : { uid: pod.uid, ready: pod.ready, scheduled: pod.scheduled, deleting: pod.deleting, lost: pod.lost },
-  download: fetch._tag,
-  endpoints: run.endpoints.length,
-  running: work.running,
-  work: decision.work,
-  actions: decision.actions.map(({ _tag }) => _tag),
-  message: decision.message,
-  at,
-  requeueAt: decision.requeueAt
-})
+const nameOf = ({ kind, ordinal }: Work) => `${kind} ${ordinal}`
+
+export const passRecord = (observation: Observation, decision: Decision, at: number): PassRecord => {
+  const { fetch, pod, resource, run } = observation
+  return {
+    phase: run.phase,
+    shownPhase: resource?.shownPhase ?? null,
+    pod: pod === null ? null : { uid: pod.uid, ready: pod.ready, scheduled: pod.scheduled, deleting: pod.deleting, lost: pod.lost },
+    download: fetch._tag,
+    endpoints: run.endpoints.length,
+    running: runningWorks(observation).map(nameOf),
+    work: worksOf(decision).map(nameOf),
+    actions: decision.actions.map(({ _tag }) => _tag),
+    message: decision.message,
+    at,
+    requeueAt: decision.requeueAt
+  }
+}
 
 /** Detects runs whose next pass was lost: it was due, but nothing requested it. */
 export interface Watchdog extends RunStore {

@@ -6,7 +6,7 @@ import type { Readable } from "node:stream"
 import type { RepositoryFacts } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles, writeTrained } from "@seatrial/reference-engine/sample"
-import { Effect, Schedule } from "effect"
+import { Effect, Exit, Schedule } from "effect"
 import { factsOf } from "../../mutants/sampleFacts.ts"
 import type { Files, Served } from "../../mutants/serveSample.ts"
 import { freePort } from "../../process/freePort.ts"
@@ -27,6 +27,11 @@ export const deployedOf = (facts: RepositoryFacts) => {
 /** The same for a sample model. */
 export const deployed = (name: TrainedName) => deployedOf(factsOf(name, trainedFiles(name)))
 
+/**
+ * The modules that the sample adapters change. By default vLLM also prepares the output head for adapters. Its code for
+ * CPUs then ends if one step has prompt log-probabilities of several requests (vLLM's issue 16668).
+ */
+const adapterModules = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 /** Additional arguments for a CPU: no compilation, and a cache for three requests of the maximum length. */
 const ofProcessors = ["--enforce-eager", "--block-size=32", "--num-gpu-blocks-override=96"]
 // With a thread for each processor, a step waits until the slowest thread had its turn: on a busy machine that took five times as long.
@@ -73,7 +78,10 @@ export const serveVllm = Effect.fnUntraced(function* (
   })
   const port = yield* freePort
   const words = [...started.command.slice(1), ...started.args].map((word) => word.replace("$(POD_IP)", "127.0.0.1").replace("--port=8000", `--port=${port}`))
-  const ofAdapter = adapter === undefined ? [] : ["--enable-lora", "--max-loras=1", "--max-lora-rank=8", `--lora-modules=adapter=${adapterPath}`]
+  const ofAdapter =
+    adapter === undefined
+      ? []
+      : ["--enable-lora", "--max-loras=1", "--max-lora-rank=8", `--lora-modules=adapter=${adapterPath}`, "--lora-target-modules", ...adapterModules]
   let output = ""
   const keep = (bytes: Buffer) => {
     output = `${output}${bytes.toString("utf8")}`.slice(-1_000_000)
@@ -87,6 +95,7 @@ export const serveVllm = Effect.fnUntraced(function* (
     // Its workers are processes of the same group.
     ({ pid }) => Effect.sync(() => void (pid !== undefined && process.kill(-pid, "SIGKILL"))).pipe(Effect.ignoreCause)
   )
+  yield* Effect.addFinalizer((exit) => (Exit.isFailure(exit) ? Effect.logInfo(`The last output of vLLM:\n${output.slice(-8_000)}`) : Effect.void))
   child.stdout.on("data", keep)
   child.stderr.on("data", keep)
   const url = `http://127.0.0.1:${port}`

@@ -1,7 +1,7 @@
 import type { EngineCapacity, FailureCode, NamedFailure, Phase, RevisionId } from "@seatrial/domain"
 import type { Endpoint, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
-import type { WorkKind } from "../observation/work.ts"
+import type { Work, WorkKind } from "../observation/work.ts"
 import type { DesiredReplicas } from "./desiredReplicas.ts"
 
 type None = Record<never, never>
@@ -99,8 +99,8 @@ export interface NamedDecision extends Decision {
   readonly rule: string
 }
 
-/** The background work of a decision: its kind and the ordinal of each engine with which it runs. */
-export const worksOf = ({ engines = [0], work }: Pick<Decision, "engines" | "work">): ReadonlyArray<{ readonly kind: WorkKind; readonly ordinal: number }> =>
+/** The background work of a decision. */
+export const worksOf = ({ engines = [0], work }: Pick<Decision, "engines" | "work">): ReadonlyArray<Work> =>
   work === null ? [] : engines.map((ordinal) => ({ kind: work, ordinal }))
 
 /** Names the rule that decided. Rules inside of it have already added their names. */

@@ -5,8 +5,8 @@ import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import { endedOf } from "../observation/work.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 
-/** The codes that record a start with different answers: of the only engine with traffic, and of another one. */
-const differs: ReadonlySet<string> = new Set([startsDiffer, "fingerprints_differ"])
+/** The code that records a start with different answers while another engine serves: the model is not out of service. */
+const oneDiffers = "fingerprints_differ"
 
 /** The reason of the event about an engine whose start could not be compared. */
 const notCompared = "StartNotCompared"
@@ -62,18 +62,22 @@ const compareOn = (observation: Observation, { uid }: ObservedPod, now: number):
 }
 
 /** Keeps an engine with other answers without traffic: on another node, in a new pod, or until someone acts. */
-const withhold = (observation: Observation, { uid }: ObservedPod, { failures, verdict }: ObservedBoot): Decision => {
+const withhold = (observation: Observation, pod: ObservedPod, { failures, verdict }: ObservedBoot, othersServe: boolean): Decision => {
+  const { uid } = pod
   const message = describeDifference(observation)
   const event = Action.RecordEvent({ reason: "FingerprintsDiffer", about: uid, message })
   if (failures < mostStarts && observation.elsewhere)
-    return act(`${message} Another node is tried.`, event, Action.NoteNodeFault({ code: "fingerprints_differ" }), Action.RemovePod({ uid, force: false }))
+    return act(`${message} Another node is tried.`, event, Action.NoteNodeFault({ code: oneDiffers }), Action.RemovePod({ uid, force: false }))
   const replacement = replaceRestarted(observation)
   if (replacement !== null) return replacement
-  // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
-  const isNoted = observation.run.nodeFaults.some(({ at, code }) => differs.has(code) && at >= (verdict?.at ?? 0))
+  // Recorded once for each start and node. If no engine serves, later deployments do not reuse the revision as verified.
+  const isNoted = observation.run.nodeFaults.some(
+    ({ at, code, node }) =>
+      (code === startsDiffer || (othersServe && code === oneDiffers)) && at >= (verdict?.at ?? 0) && (pod.node === null || node === pod.node)
+  )
   return act(
     `${message} Deploy the model again, or delete the engine's pod to start a new comparison.`,
-    ...(isNoted ? [] : [event, Action.NoteNodeFault({ code: startsDiffer })])
+    ...(isNoted ? [] : [event, Action.NoteNodeFault({ code: othersServe ? oneDiffers : startsDiffer })])
   )
 }
 
@@ -84,7 +88,7 @@ const withhold = (observation: Observation, { uid }: ObservedPod, { failures, ve
 export const compareFirst = (observation: Observation, now: number, othersServe = false): Decision | null => {
   const { boot, pod, run } = observation
   if (boot === null || pod === null) return null
-  if (boot.verdict?.outcome === "differs") return withhold(observation, pod, boot)
+  if (boot.verdict?.outcome === "differs") return withhold(observation, pod, boot, othersServe)
   if (boot.verdict !== null) return null
   if (!isUncompared(observation)) return compare(observation, now)
   return othersServe || (run.earlier ?? 0) > 0 ? compareOn(observation, pod, now) : null

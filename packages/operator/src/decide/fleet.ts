@@ -1,4 +1,3 @@
-import { startsDiffer } from "@seatrial/domain"
 import type { Endpoint } from "@seatrial/store"
 import { placeInterval } from "../limits.ts"
 import { enginesOf } from "../observation/engines.ts"
@@ -88,6 +87,17 @@ const withoutSuspects = (members: ReadonlyArray<DecidedMember>, now: number): Re
   return members.map((member) => (member === first ? { ...member, decision: held(member.alone, now, part) } : member))
 }
 
+/** Whether the engine gets its first traffic. */
+const isAdded = (member: DecidedMember): boolean => hasPod(member.alone) && endpointOf(member.alone) === undefined && endpointsAfter(member).length > 0
+
+/** Of the engines that get traffic in one pass, an uncompared one does only if no other does, or if it is the first of several. */
+const withoutUncompared = (members: ReadonlyArray<DecidedMember>, now: number): ReadonlyArray<DecidedMember> => {
+  const added = members.filter(isAdded)
+  const chosen = added.find(({ alone }) => !isUncompared(alone)) ?? added[0]
+  const waits = (member: DecidedMember) => member !== chosen && added.includes(member) && isUncompared(member.alone)
+  return members.map((member) => (waits(member) ? { ...member, decision: held(member.alone, now, "stays", true) } : member))
+}
+
 /** An engine above the first that does not exist. `isGranted`: whether there is room for it. */
 const absent = ({ alone }: Member, { growth }: Observation, isGranted: boolean, now: number): Decision => {
   if (isGranted) return withdrawn(alone, by("createPod", act("Seatrial starts another engine.", Action.EnsurePod({}))))
@@ -104,24 +114,21 @@ const decideMembers = (observation: Observation, members: ReadonlyArray<Member>,
     const othersServe = members.some((other) => other !== member && isAnswering(other))
     return { ...member, decision: held(member.alone, now, members.length > 1 ? "stays" : "alone", othersServe) }
   })
-  const replaced = withoutSuspects(decided, now)
+  const replaced = withoutSuspects(withoutUncompared(decided, now), now)
   const leaving = leavers(observation, replaced)
   return replaced.map((member) =>
     leaving.has(member.ordinal) ? { ...member, decision: by("scaleDown", draining(member.alone, now, "The engine's GPUs are free.")) } : member
   )
 }
 
-/** A start that differs takes the model out of service only if no other engine has traffic. */
-const softened = (action: Action, othersServe: boolean): Action =>
-  action._tag === "NoteNodeFault" && action.code === startsDiffer && othersServe ? Action.NoteNodeFault({ code: "fingerprints_differ" }) : action
-
 /** The actions of all engines but for their endpoints, each once. The image is recorded once. */
 export const otherActions = (members: ReadonlyArray<DecidedMember>): ReadonlyArray<Action> => {
-  const actions = members.flatMap((member) => {
-    const othersServe = members.some((other) => other !== member && isGood(other))
-    const own = member.decision.actions.filter(({ _tag }) => _tag !== "Publish").map((action) => softened(action, othersServe))
-    return onEngine(member.ordinal, own)
-  })
+  const actions = members.flatMap(({ decision, ordinal }) =>
+    onEngine(
+      ordinal,
+      decision.actions.filter(({ _tag }) => _tag !== "Publish")
+    )
+  )
   const keys = actions.map((action) => (action._tag === "RecordEngineImage" ? action._tag : JSON.stringify(action)))
   return actions.filter((_, index) => keys.indexOf(keys[index] ?? "") === index)
 }

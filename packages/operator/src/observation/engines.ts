@@ -1,6 +1,7 @@
 import { enginePodName } from "../resources/objectNames.ts"
 import type { Observation } from "./Observation.ts"
 import type { ObservedEngine } from "./ObservedEngine.ts"
+import type { Work } from "./work.ts"
 
 /** The endpoints of the first engine: all that no other engine has. */
 const ofFirst = ({ engines, run }: Observation) => {
@@ -38,3 +39,7 @@ export const enginesOf = (observation: Observation): ReadonlyArray<{ readonly or
   { ordinal: 0, alone: firstEngine(observation) },
   ...observation.engines.map((engine) => ({ ordinal: engine.ordinal, alone: engineAlone(observation, engine) }))
 ]
+
+/** The background work that runs. */
+export const runningWorks = ({ engines, work }: Observation): ReadonlyArray<Work> =>
+  [{ ordinal: 0, work }, ...engines].flatMap(({ ordinal, work: { running } }) => (running === null ? [] : { kind: running, ordinal }))

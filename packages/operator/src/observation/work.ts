@@ -35,6 +35,12 @@ export interface WorkState {
   readonly ended: WorkEnded | null
 }
 
+/** One background work of a run. `ordinal`: the engine that it uses; 0 if it uses none. */
+export interface Work {
+  readonly kind: WorkKind
+  readonly ordinal: number
+}
+
 /** `with`: the start of the engine with which the running work began; see `whichStart`. */
 export interface StartedWork extends WorkState {
   readonly with: string

@@ -5,6 +5,7 @@ import { Cause, Clock, Effect, Latch, Option, Schedule, type Scope } from "effec
 import type { SqlError } from "effect/sql"
 import { type NamedDecision, worksOf } from "../decide/Decision.ts"
 import { operatorMetrics } from "../metrics.ts"
+import { runningWorks } from "../observation/engines.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { RunStore } from "../RunStore.ts"
 import { applyDelta, deltaOf, isEmptyDelta, type Members } from "./delta.ts"
@@ -111,12 +112,8 @@ const makeLastRecords = () => {
   }
 }
 
-/** The background work that runs. */
-const runningIn = ({ engines, work }: Observation): ReturnType<typeof worksOf> =>
-  [{ ordinal: 0, work }, ...engines].flatMap((engine) => (engine.work.running === null ? [] : { kind: engine.work.running, ordinal: engine.ordinal }))
-
 const isActing = ({ decision, observation }: DecidedPass): boolean =>
-  decision.actions.length > 0 || !isDeepStrictEqual(worksOf(decision), runningIn(observation))
+  decision.actions.length > 0 || !isDeepStrictEqual(worksOf(decision), runningWorks(observation))
 
 /** A decision as JSON, without its times and its message. */
 const decidedIn = (decision: NamedDecision): string => JSON.stringify([decision.rule, decision.actions, worksOf(decision)])

@@ -52,17 +52,26 @@ const recordedLikelihood = Effect.fnUntraced(function* ({ revision, run }: Engin
   return recorded === null || recorded.suiteVersion < suite.textsSince ? null : recorded.likelihood
 })
 
+interface TextComparison {
+  readonly trial: EngineUnderTrial
+  readonly bare: SuiteSubject
+  readonly fingerprints: Fingerprints
+  /** Whether the fingerprints alone decide if the comparison fails. */
+  readonly isOptional: boolean
+  readonly turns: TextTurns
+}
+
 /**
  * Compares the likelihood of texts. Only the tokenizer is read from the repository. Without a supported tokenizer,
- * texts are sent as they are and the hub is not needed. `isOptional`: the fingerprints alone decide if the comparison
- * fails.
+ * texts are sent as they are and the hub is not needed.
  */
-const compareTexts = Effect.fnUntraced(function* (trial: EngineUnderTrial, bare: SuiteSubject, fingerprints: Fingerprints, isOptional: boolean) {
+const compareTexts = Effect.fnUntraced(function* ({ bare, fingerprints, isOptional, trial, turns }: TextComparison) {
   const likelihood = yield* recordedLikelihood(trial)
   if (likelihood === null) return LikelihoodComparison.NotCompared()
   const compared = (known: SuiteSubject) => compareLikelihood({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
   const readsRepository = readsTokenizer(weightCommits(trial.revision.facts)[0].files)
-  const comparison = within(likelihoodLimit)(readsRepository ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
+  const limited = within(likelihoodLimit)(readsRepository ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
+  const comparison = inTurn(turns, trial.run.id)(limited)
   return yield* isOptional ? Effect.orElseSucceed(comparison, () => LikelihoodComparison.NotCompared()) : comparison
 })
 
@@ -98,9 +107,8 @@ export const compareStart = Effect.fn("compareStart")(
     const differing = yield* differingFingerprints(bare, fingerprints).pipe(within(fingerprintsLimit))
     const hasFingerprints = fingerprints.length > 0
     const isSame = differing === 0 && hasFingerprints && pod.restarts === 0
-    const texts = isSame
-      ? LikelihoodComparison.NotCompared()
-      : yield* compareTexts(trial, bare, fingerprints, isLast && hasFingerprints).pipe(inTurn(memory.textTurns, run.id))
+    const turns = memory.textTurns
+    const texts = isSame ? LikelihoodComparison.NotCompared() : yield* compareTexts({ trial, bare, fingerprints, isOptional: isLast && hasFingerprints, turns })
     const verdict = verdictOf(differing, fingerprints.length, texts)
     if (verdict.outcome !== "same") yield* Effect.logWarning(`${run.id} after a start of its engine: ${verdict.message}`)
     keepVerdict(memory.bootVerdicts, pod, { ...verdict, at: yield* Clock.currentTimeMillis })

@@ -145,6 +145,51 @@ describe("the engines of a serving model", () => {
     assert.deepStrictEqual(acts(fleetOf(2, [tried(3)], [0], { pod: podOf(0, { ready: false }) })), ["Publish 1", "RecordEvent"])
   })
 
+  it("get traffic one at a time, and none beside a compared one, if no engine serves and several could not be compared", () => {
+    const ended = (ordinal: number) => ({
+      kind: "boot" as const,
+      about: `pod-${ordinal} 0`,
+      attempts: 3,
+      at: 0,
+      failure: null,
+      message: "Away.",
+      byRepository: false
+    })
+    const tried = (ordinal: number) => ({ boot: verified(ordinal, null), work: { running: null, ended: ended(ordinal) } })
+    const none = decide(fleetOf(3, [engine(1, tried(1)), engine(2, tried(2))], [], tried(0)), 4_000)
+    assert.deepStrictEqual(none.actions.map(describeAction), ["Publish 0", "RecordEvent", "RecordEvent", "RecordEvent"])
+    assert.deepStrictEqual(
+      worksOf(none).map(({ ordinal }) => ordinal),
+      [1, 2]
+    )
+    const compared = decide(fleetOf(3, [engine(1, tried(1)), engine(2)], [], tried(0)), 4_000)
+    assert.deepStrictEqual(compared.actions.map(describeAction), ["Publish 2", "RecordEvent", "RecordEvent"])
+    assert.deepStrictEqual(
+      worksOf(compared).map(({ ordinal }) => ordinal),
+      [0, 1]
+    )
+  })
+
+  it("that differ are each recorded for their own node, however their comparisons end", () => {
+    const at = (ordinal: number, time: number) => {
+      const verdict = { outcome: "differs" as const, message: "", failures: 2, at: time }
+      return { pod: podOf(ordinal, { node: `node-${ordinal}` }), boot: { boot: `pod-${ordinal} 0`, failures: 2, verdict } }
+    }
+    const noted = { nodeFaults: [{ node: "node-0", code: "starts_differ", at: 12 }] }
+    const both = (run: Partial<Observation["run"]>) => {
+      const seen = fleetOf(2, [engine(1, at(1, 11))], [], at(0, 10))
+      return decide({ ...seen, run: { ...seen.run, ...run } }, 20).actions.map(describeAction)
+    }
+    assert.deepStrictEqual(both(noted), ["RecordEvent", "NoteNodeFault 1"])
+    const all = [...noted.nodeFaults, { node: "node-1", code: "starts_differ", at: 13 }]
+    assert.deepStrictEqual(both({ nodeFaults: all }), [])
+    // The note of the first attempt on the node does not say that no engine serves.
+    assert.deepStrictEqual(both({ nodeFaults: [...noted.nodeFaults, { node: "node-1", code: "fingerprints_differ", at: 13 }] }), [
+      "RecordEvent",
+      "NoteNodeFault 1"
+    ])
+  })
+
   it("do not mark their model as different while another one serves", () => {
     const differs = engine(1, { boot: verified(1, "differs") })
     const codes = (observation: Observation) => decide(observation, 0).actions.flatMap((action) => (action._tag === "NoteNodeFault" ? action.code : []))
@@ -229,7 +274,9 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
     const member = members.find(({ ordinal }) => enginePodName(run.engineRun, ordinal) === name)
     const isNew = !run.endpoints.some((endpoint) => endpoint.url === url)
     const { boot = null, pod: own = null } = member?.alone ?? {}
-    const isNeeded = (run.earlier ?? 0) === 0 && !members.some((other) => other !== member && isGood(other) && other.alone.pod?.nodeDownSince === null)
+    const added = endpoints.filter((endpoint) => !run.endpoints.some((each) => each.url === endpoint.url))
+    const isNeeded =
+      (run.earlier ?? 0) === 0 && added.length === 1 && !members.some((other) => other !== member && isGood(other) && other.alone.pod?.nodeDownSince === null)
     const isCompared = boot === null || boot.verdict !== null || (isNeeded && member !== undefined && (endedOf(member.alone, "boot")?.attempts ?? 0) >= 3)
     hold(
       !isNew || (own?.ready === true && own.url === url && isCompared && !["differs", "suspect"].includes(boot?.verdict?.outcome ?? "")),

@@ -75,6 +75,26 @@ describe("the record of decisions", () => {
     })
   )
 
+  it.effect("holds each change of the engines that the background work uses", () =>
+    Effect.gen(function* () {
+      const { pass, rows } = yield* makeRig()
+      const running = { running: "boot" as const, ended: null }
+      const engine = { boot: null, admission: null, elsewhere: false, outdated: false, sameStart: true, withdrawnAt: null, requests: null, pod: null }
+      const compares = (...engines: ReadonlyArray<number>) => by("fleet", { ...wait("Compares."), work: "boot", engines })
+      const runs = (...ordinals: ReadonlyArray<number>) => ({ engines: ordinals.map((ordinal) => ({ ...engine, ordinal, work: running })) })
+      pass(compares(1))
+      // It runs: nothing changes.
+      pass(compares(1), runs(1))
+      pass(compares(1, 2), runs(1))
+      pass(compares(1, 2), runs(1, 2))
+      yield* written
+      assert.deepStrictEqual(
+        rows.map(({ decision }) => JSON.parse(decision).engines),
+        [[1], [1, 2]]
+      )
+    })
+  )
+
   it.effect("begins a new series after a day", () =>
     Effect.gen(function* () {
       const { pass, shown } = yield* makeRig()

@@ -8,7 +8,8 @@ import { deltaOf, type Members } from "../../src/record/delta.ts"
 import { passesOf } from "../../src/record/history.ts"
 import { toRecord } from "../../src/record/RecordedObservation.ts"
 import { replay } from "../../src/record/replay.ts"
-import { deploymentId, observationOf, otherDeployment, revision } from "../observations.ts"
+import { enginePodName } from "../../src/resources/objectNames.ts"
+import { deploymentId, observationOf, otherDeployment, pod, revision } from "../observations.ts"
 
 const observation = observationOf("queued", { freeSlots: 1 })
 const decidedAt = 5_000
@@ -38,6 +39,33 @@ describe("deciding again", () => {
     assert.strictEqual(actions.filter(({ _tag }) => _tag === "MoveBack").length, 1)
     const reworded = { ...rest, actions: actions.map((action) => (action._tag === "MoveBack" ? { ...action, reason: "Other words." } : action)) }
     assert.strictEqual(replay({ observation: toRecord(moving), decision: reworded, decidedAt })._tag, "Same")
+  })
+
+  it("reads the one engine that earlier versions recorded, and reports other engines", () => {
+    const name = enginePodName(deploymentId, 1)
+    const other = { ...pod, name, uid: "pod-2", url: "http://127.0.1.2:8000" }
+    const blank = {
+      admission: null,
+      elsewhere: false,
+      outdated: false,
+      sameStart: false,
+      withdrawnAt: null,
+      requests: null,
+      work: { running: null, ended: null }
+    }
+    const engines = [{ ...blank, ordinal: 1, pod: other, boot: { boot: "pod-2 0", failures: 0, verdict: null } }]
+    const endpoints = [{ pod: pod.name, url: pod.url ?? "", reachable: true }]
+    const comparing = observationOf("activated", { pod, engines }, { revision: { ...revision, status: "active" }, replicas: 2, endpoints })
+    const { engines: compared, ...rest } = decide(comparing, decidedAt)
+    assert.deepStrictEqual([rest.work, compared], ["boot", [1]])
+    const again = (change: object) => {
+      const result = replay({ observation: toRecord(comparing), decision: { ...rest, ...change }, decidedAt })
+      return result._tag === "Differs" ? result.parts : result._tag
+    }
+    assert.deepStrictEqual(
+      [again({ engines: [1] }), again({ ordinal: 1 }), again({}), again({ engines: [1, 2] }), again({ ordinal: 2 })],
+      ["Same", "Same", ["work"], ["work"], ["work"]]
+    )
   })
 
   it("does not guess what it cannot read", () => {

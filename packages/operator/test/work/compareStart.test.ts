@@ -5,7 +5,7 @@ import { Hub, HubUnavailable } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { suite } from "@seatrial/trial"
-import { Effect, Fiber, Layer, Option, Queue, Ref, Result } from "effect"
+import { Effect, Fiber, Layer, Option, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
@@ -36,12 +36,14 @@ const startOf = Effect.fnUntraced(function* (same: number, count: number, paths:
   }
 })
 
+const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+
 /** The engine, whose answer is always "A.". `score`: the log-probability of the next text; absent if it returns none. */
 const engineWith = (score?: () => number) => {
   const answer = (path: string) => {
     const logprob = path.endsWith("/v1/completions") ? score?.() : undefined
     const scores = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
-    return { choices: [{ message: { content: "A." }, ...scores }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    return { choices: [{ message: { content: "A." }, ...scores }], usage }
   }
   return Layer.succeed(
     HttpClient.HttpClient,
@@ -82,39 +84,34 @@ describe("comparing a restarted engine", () => {
 
   it.effect("compares texts with one engine of a run at a time, and waits without a time limit for its turn", () =>
     Effect.gen(function* () {
-      const comparing = yield* Ref.make<ReadonlyArray<string>>([])
-      const turns = yield* Queue.unbounded<void>()
-      const likelihood = (org: string) =>
-        Effect.as(
-          Effect.andThen(
-            Ref.update(comparing, (all) => [...all, org]),
-            Queue.take(turns)
-          ),
-          { suiteVersion: suite.version, likelihood: null }
-        )
+      const asked = new Set<string>()
+      const silent = HttpClient.make((request) => {
+        const { host, pathname } = new URL(request.url)
+        if (pathname !== "/v1/completions")
+          return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({ choices: [{ message: { content: "A." } }], usage })))
+        asked.add(host)
+        return Effect.never
+      })
       const start = yield* startOf(0, 4, [])
       const memory = { bootVerdicts: new Map() as BootVerdicts, textTurns: new Map() }
-      const engines = [0, 1, 2].map((ordinal) => ({ ...start, pod: { ...pod, name: enginePodName(run.id, ordinal) } }))
-      const foreign = { ...start, run: { ...run, id: otherDeployment }, pod: { ...pod, name: enginePodName(otherDeployment) } }
+      const engines = [0, 1, 2].map((ordinal) => ({ ...start, url: `http://engine-${ordinal}`, pod: { ...pod, name: enginePodName(run.id, ordinal) } }))
+      const foreign = { ...start, url: "http://foreign", run: { ...run, id: otherDeployment }, pod: { ...pod, name: enginePodName(otherDeployment) } }
+      const likelihood = () => Effect.succeed({ suiteVersion: suite.version, likelihood: [[-1]] })
       const compared = yield* Effect.forkChild(
-        Effect.forEach([...engines, foreign], (each) => compareStart(each, memory, false), { concurrency: "unbounded" }).pipe(
-          Effect.provide([away, Layer.mock(KubeClient)({}), Layer.mock(Runs)({ likelihood }), engineWith()])
+        Effect.forEach([...engines, foreign], (each) => Effect.result(compareStart(each, memory, false)), { concurrency: "unbounded" }).pipe(
+          Effect.provide([away, Layer.mock(KubeClient)({}), Layer.mock(Runs)({ likelihood }), Layer.succeed(HttpClient.HttpClient, silent)])
         )
       )
-      const settle = TestClock.adjust("2 minutes")
-      const waiting = Effect.map(Ref.get(comparing), (all) => all.length)
-      yield* settle
-      // One engine of each of the two runs.
-      assert.strictEqual(yield* waiting, 2)
-      yield* Queue.offerAll(turns, [undefined, undefined])
-      yield* settle
-      assert.strictEqual(yield* waiting, 3)
-      yield* Queue.offerAll(turns, [undefined, undefined])
-      yield* Fiber.join(compared)
-      assert.deepStrictEqual(
-        [...engines, foreign].map((each) => memory.bootVerdicts.get(each.pod.name)?.outcome),
-        ["differs", "differs", "differs", "differs"]
-      )
+      const askedAfter = Effect.fnUntraced(function* (seconds: number) {
+        for (let passed = 0; passed < seconds; passed += 10) yield* TestClock.adjust("10 seconds")
+        return [...asked].sort()
+      })
+      assert.deepStrictEqual(yield* askedAfter(20), ["engine-0", "foreign"])
+      // An engine that does not answer loses its turn. The last one waits for longer than a comparison may take.
+      assert.deepStrictEqual(yield* askedAfter(20), ["engine-0", "engine-1", "foreign"])
+      assert.deepStrictEqual(yield* askedAfter(40), ["engine-0", "engine-1", "engine-2", "foreign"])
+      yield* TestClock.adjust("40 seconds")
+      assert.deepStrictEqual((yield* Fiber.join(compared)).map(Result.isFailure), [true, true, true, true])
     })
   )
 

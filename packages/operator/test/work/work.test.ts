@@ -199,8 +199,10 @@ describe("background work", () => {
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.yieldNow
       assert.deepStrictEqual([yield* running, yield* Ref.get(count)], [[null, null, null, null], 2])
-      yield* background.want(deploymentId, [{ ...comparison(1), start: Effect.never }])
+      const endless = (ordinal: number) => ({ ...comparison(ordinal), start: Effect.onInterrupt(Effect.never, () => note(`forgotten ${ordinal}`)) })
+      yield* background.want(deploymentId, [endless(1), endless(2)])
       yield* background.forget(deploymentId)
+      assert.deepStrictEqual((yield* Ref.get(log)).slice(4), ["forgotten 1", "forgotten 2"])
       assert.isFalse(background.remembers(deploymentId))
     })
   )

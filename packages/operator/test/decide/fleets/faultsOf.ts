@@ -37,13 +37,18 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
   }
 
   const publishes = (action: Extract<Action, { readonly _tag: "Publish" }>) => {
+    const others: Array<Engine> = []
     for (const { pod: name, url } of action.endpoints) {
       const engine = world.engines.find(({ ordinal }) => enginePodName(seen.run.engineRun, ordinal) === name)
       hold(engine?.pod != null && engine.pod.url === url, invariants.revision)
       if (engine === undefined || published.has(url)) continue
-      const isNeeded = world.isUncompared(engine) && !world.engines.some((other) => other !== engine && world.isGood(other))
-      hold((world.outcomeOf(engine) === "same" || isNeeded) && engine.pod?.ready === true, invariants.comparison)
+      const isCompared = world.outcomeOf(engine) === "same"
+      const serves = world.engines.some((other) => other !== engine && world.isGood(other)) || others.length > 0
+      hold((isCompared || (world.isUncompared(engine) && !serves)) && engine.pod?.ready === true, invariants.comparison)
+      others.push(engine)
     }
+    // Nor does an uncompared one come before a compared one.
+    hold(others.length < 2 || others.every((engine) => world.outcomeOf(engine) === "same"), invariants.comparison)
   }
 
   return {

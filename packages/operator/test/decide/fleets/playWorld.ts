@@ -56,7 +56,9 @@ const step = (world: FleetWorld): void => {
   const dice = draw()
   if (dice < 0.35) {
     world.reconcile(draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
-    if (draw() < world.failing) world.finishWork("failed")
+    // All of them, as if the hub were unreachable, or one.
+    const failing = draw() < 0.5 ? world.engines.length : 1
+    if (draw() < world.failing) for (let count = 0; count < failing; count++) world.finishWork("failed")
   } else if (dice < 0.6) world.advance(world.engine(Math.floor(draw() * mostReplicas)))
   else if (dice < 0.68) world.finishWork(draw() < 0.9 ? "same" : "differs")
   else if (dice < 0.74) world.reach()

@@ -84,6 +84,19 @@ export const wrongPlanners: ReadonlyArray<WrongPlanner> = [
     }
   },
   {
+    what: "gives traffic to all engines that could not be compared, if none serves",
+    breaks: invariants.comparison,
+    planner: (observation, now) => {
+      const decision = decide(observation, now)
+      const isFirst = observation.run.endpoints.length === 0 && (observation.run.earlier ?? 0) === 0
+      const ready = enginesOf(observation).filter(({ alone }) => alone.pod?.ready === true && alone.pod.lost === null && !alone.pod.deleting)
+      const publishes = decision.actions.some((action) => action._tag === "Publish" && action.endpoints.length > 0)
+      return isFirst && publishes && ready.length > 1 && ready.every(({ alone }) => isUncompared(alone))
+        ? publishing(observation, decision, readyPods(observation))
+        : decision
+    }
+  },
+  {
     what: "takes the GPUs that queued runs need",
     breaks: invariants.queue,
     planner: (observation, now) => decide({ ...observation, growth: { ...observation.growth, room: 1 } }, now)
