@@ -107,6 +107,19 @@ const loseNode = Effect.fnUntraced(function* (stage: FaultStage, run: string, re
   yield* noneFailed(yield* stop)
 })
 
+/** The nodes are drained in turn, as for an upgrade. Their engines continue on the other one. */
+const drainNodes = Effect.fnUntraced(function* (stage: FaultStage, run: string) {
+  const kubectl = (...args: ReadonlyArray<string>) => stage.cluster.command("kubectl", args)
+  const stop = yield* askThroughout(stage)
+  for (const node of ["sim-0", "sim-1"]) {
+    yield* kubectl("drain", node, "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=300s")
+    yield* settled(stage, run, engines)
+    assert.notInclude(yield* nodesOf(stage, run), node)
+    yield* kubectl("uncordon", node)
+  }
+  yield* noneFailed(yield* stop)
+})
+
 /** Watches which engines get traffic. Operators record their decisions a second later, so that a death loses the last ones. */
 const watchStage = Effect.fnUntraced(function* ({ operatorDeaths, system }: FaultStage) {
   const select = selectIn(yield* Layer.build(PgClient.layer({ url: Redacted.make(system.databaseUrl), maxConnections: 1 })))
@@ -132,7 +145,7 @@ const scaleWithoutApiServer = Effect.fnUntraced(function* (stage: FaultStage, ru
 })
 
 it.live(
-  `on a real control plane ${count} roll-outs of ${engines} engines, scaling while the operator or a gateway dies or the API server is away, and a lost node fail no request, but for those open at a gateway that dies`,
+  `on a real control plane ${count} roll-outs of ${engines} engines, scaling while the operator or a gateway dies or the API server is away, drained nodes and a lost node fail no request, but for those open at a gateway that dies`,
   () =>
     Effect.gen(function* () {
       const stage = yield* openFaultStage
@@ -151,6 +164,7 @@ it.live(
       const rolledOutAt = Date.now()
       yield* scaleThroughDeaths(stage, run)
       yield* noneFailed(yield* stop)
+      yield* drainNodes(stage, run)
       yield* scale(stage, engines - 1)
       yield* settled(stage, run, engines - 1)
       yield* loseNode(stage, run, engines)

@@ -53,6 +53,17 @@ describe("the check suite", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
+  it.live("passes the sound engine with the extent of a real model, but for the texts, of which the sample knows too little", () =>
+    Effect.gen(function* () {
+      const { report } = yield* trySample(yield* serveSample({}), { parameters: realSize, rows: (name) => name !== "text_likelihood" })
+      assert.deepStrictEqual(
+        report.checks.filter(({ passed }) => !passed),
+        []
+      )
+      assert.match(report.checks.find(({ name }) => name === "long_answer")?.detail ?? "", /^512 and 512 tokens/)
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
+
   for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) {
     it.live(`passes ${model} and withdraws nothing`, () =>
       Effect.gen(function* () {

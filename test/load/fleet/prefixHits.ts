@@ -32,33 +32,54 @@ const messagesOf = (conversation: number, turn: number) =>
       : { role: "assistant", content: message(conversation, index, answer) }
   )
 
-/** Callers continue conversations in an order that the seed decides, one turn at a time. */
-const converse = async ({ host, port }: Program, key: string, model: string, seed: number) => {
-  const { integer } = drawsOf(seed)
+interface Conversing {
+  /** The servers of which each request goes to a random one. */
+  readonly servers: ReadonlyArray<Pick<Program, "host" | "port">>
+  readonly key: string
+  readonly model: string
+}
+
+/** Callers continue conversations in an order that a seed decides, one turn at a time. */
+const converse = async ({ key, model, servers }: Conversing) => {
+  const { integer } = drawsOf(1)
   const idle = Array.from({ length: conversations }, (_, conversation) => ({ conversation, turn: 0 }))
   let left = conversations * turns
   const call = async () => {
-    const connection = new HttpConnection(host, port)
+    const connections = servers.map(({ host, port }) => new HttpConnection(host, port))
     while (left > 0) {
       const [next] = idle.splice(integer(0, idle.length - 1), 1)
-      if (next === undefined) break
+      const connection = connections[integer(0, connections.length - 1)]
+      if (next === undefined || connection === undefined) break
       left--
       const body = JSON.stringify({ model, messages: messagesOf(next.conversation, next.turn) })
       const { status } = await connection.send(Buffer.from(httpRequest("POST", "/v1/chat/completions", key, body)))
       if (status !== 200) throw new Error(`status ${status}`)
       if (next.turn + 1 < turns) idle.push({ ...next, turn: next.turn + 1 })
     }
-    connection.close()
+    for (const connection of connections) connection.close()
   }
   await Promise.all(Array.from({ length: callers }, call))
 }
 
-/** The share of prompt tokens that the engines' prefix caches held: of one engine, and of four with the same total cache. */
+const serverOf = (url: string) => {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
+}
+
+/**
+ * The share of prompt tokens that the engines' prefix caches held: of one engine, of four with the same total cache, and of
+ * four to which callers send their requests at random, without the gateway.
+ */
 export const prefixHits = Effect.fnUntraced(function* (lab: Lab) {
-  const fleets = yield* Effect.forEach([1, 4], (count) =>
+  const ways = [
+    [1, "gateway"],
+    [4, "gateway"],
+    [4, "random"]
+  ] as const
+  const fleets = yield* Effect.forEach(ways, ([count, way], index) =>
     Effect.gen(function* () {
       const urls = yield* startEngines({ count, slots: slots / count, millis: 20, cacheTokens: Math.round(cacheTokens / count) })
-      return { count, urls, model: yield* makeRoute(lab, { number: 100 + count, urls }) }
+      return { count, way, urls, model: yield* makeRoute(lab, { number: 101 + index, urls }) }
     })
   )
   const gateway = yield* startGateway(lab, {
@@ -66,10 +87,10 @@ export const prefixHits = Effect.fnUntraced(function* (lab: Lab) {
     file: "packages/gateway/src/main.ts",
     settings: { GATEWAY_ENGINE_CONCURRENCY: String(slots / 4) }
   })
-  const shares = yield* Effect.forEach(fleets, ({ model, urls }) =>
+  const shares = yield* Effect.forEach(fleets, ({ model, urls, way }) =>
     Effect.gen(function* () {
       yield* Effect.tryPromise({
-        try: () => converse(gateway, lab.key, model, 1),
+        try: () => converse({ servers: way === "gateway" ? [gateway] : urls.map(serverOf), key: lab.key, model }),
         catch: (cause) => new BenchError({ message: `A conversation failed: ${cause}` })
       })
       const counts = yield* Effect.forEach(urls, (url) =>
@@ -86,6 +107,10 @@ engine's hits.
 
 ${table(
   ["engines", "prompt tokens in the cache", "of one engine's"],
-  fleets.map(({ count }, index) => [`${count}`, percent(shares[index] ?? Number.NaN), ((shares[index] ?? Number.NaN) / single).toFixed(3)])
+  fleets.map(({ count, way }, index) => [
+    way === "gateway" ? `${count}` : `${count}, each request to a random one`,
+    percent(shares[index] ?? Number.NaN),
+    ((shares[index] ?? Number.NaN) / single).toFixed(3)
+  ])
 )}`
 })
