@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { eventually } from "../e2e/eventually.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
 import { askThroughout, type FailedRequest } from "./askThroughout.ts"
@@ -21,7 +21,9 @@ export const openFleet = Effect.gen(function* () {
   /** Sets the number of engines. Ends when as many have traffic, and nothing else is left. */
   const scale = Effect.fnUntraced(function* (replicas: number) {
     most = Math.max(most, replicas)
-    const { status, text } = yield* lane.caller.call("PUT", `/v1/models/${modelId}/scaling`, { replicas })
+    // Steps follow each other faster than an organization may change its model. As an SDK does, it tries again.
+    const change = lane.caller.call("PUT", `/v1/models/${modelId}/scaling`, { replicas })
+    const { status, text } = yield* Effect.repeat(change, { schedule: Schedule.spaced("2 seconds"), until: ({ status }) => status !== 429 })
     assert.strictEqual(status, 200, text)
     yield* eventually(`${replicas} engines have traffic`, lane.enginesOf(run), (count) => count === replicas)
     yield* settled(lane, run, replicas)

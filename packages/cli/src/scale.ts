@@ -23,7 +23,7 @@ const problemOf = ({ max, min, replicas, target }: Readonly<Record<"max" | "min"
   if (!isBetween(min, 0, maxReplicas)) return `--min must be 0 to ${maxReplicas}.`
   if (!isBetween(max, 1, maxReplicas)) return `--max must be 1 to ${maxReplicas}.`
   if (!isBetween(target, 0.1, 1)) return "--target must be 0.1 to 1."
-  return "--min must be below --max."
+  return "--min must be below --max. For a fixed number, use --replicas."
 }
 
 export const scaleCommand = Command.make(

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import { DeploymentId } from "@seatrial/domain"
 import { deltaOf, type Members, passesOf, RecordedDecision, type RecordedPass, replay } from "@seatrial/operator/record"
 import { Decisions } from "@seatrial/store"
@@ -77,10 +78,20 @@ const brief = (value: unknown): string => {
 const memberAt = (members: unknown, [name, ...rest]: ReadonlyArray<string>): unknown =>
   name === undefined ? members : Schema.is(Schema.Record(Schema.String, Schema.Unknown))(members) ? memberAt(members[name], rest) : undefined
 
+const isBranch = Schema.is(Schema.Union([Schema.Array(Schema.Unknown), Schema.Record(Schema.String, Schema.Unknown)]))
+
+/** The values that differ, each with its path. Values that only one side has are not taken apart. */
+const differences = (path: ReadonlyArray<string>, before: unknown, after: unknown): ReadonlyArray<readonly [string, string]> => {
+  if (isDeepStrictEqual(before, after)) return []
+  if (!isBranch(before) || !isBranch(after)) return [[path.join("."), `${brief(before)} -> ${brief(after)}`]]
+  const [earlier, later] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
+  return [...new Set([...earlier.keys(), ...later.keys()])].flatMap((name) => differences([...path, name], earlier.get(name), later.get(name)))
+}
+
 /** What changed since the record before, by name: the earlier value and the later one. */
 const changesOf = (before: Members, observation: Members): Readonly<Record<string, string>> => {
   const { set, unset } = deltaOf(before, observation)
-  const changed = set.map(([path, value]) => [path.join("."), `${brief(memberAt(before, path))} -> ${brief(value)}`])
+  const changed = set.flatMap(([path, value]) => differences(path, memberAt(before, path), value))
   return Object.fromEntries([...changed, ...unset.map((path) => [path.join("."), `${brief(memberAt(before, path))} -> -`])])
 }
 
@@ -89,7 +100,7 @@ const detailsOf = (pass: RecordedPass) => {
   return {
     deployment: pass.deploymentId,
     ...summaryOf(pass),
-    actions: recorded?.actions.map(brief) ?? [],
+    actions: recorded?.actions.map((action) => JSON.stringify(action)) ?? [],
     requeue_at: recorded?.requeueAt == null ? null : timeOf(recorded.requeueAt),
     build: pass.build,
     recorded_at: timeOf(pass.at),
@@ -103,14 +114,17 @@ const detailsOf = (pass: RecordedPass) => {
 
 const noDecisions = (id: DeploymentId, time: string) =>
   new CommandError({
-    message: `No decision about ${id}${time} is recorded. The operator starts to record the decisions about a deployment when it first acts on the deployment, and keeps them for OPERATOR_KEEP_DECISION_DAYS days. \`seatrial status ${id}\` shows what the deployment does now.`
+    message: `No decision about ${id}${time} is recorded. The operator starts to record the decisions about a deployment when it first acts on the deployment, and keeps them for 14 days unless OPERATOR_KEEP_DECISION_DAYS says otherwise. \`seatrial status ${id}\` shows what the deployment does now.`
   })
 
 const unreadableFile = (name: string) => new CommandError({ message: `${name} cannot be read as the output of \`seatrial why --json\`.`, exitCode: 2 })
 
 /** Decides again what a file holds. Fails if a decision differs or cannot be made again. */
 const replayFile = Effect.fnUntraced(function* (name: string, asJson: boolean) {
-  const text = yield* Effect.mapError((yield* FileSystem.FileSystem).readFileString(name), () => unreadableFile(name))
+  const text = yield* Effect.mapError(
+    (yield* FileSystem.FileSystem).readFileString(name),
+    () => new CommandError({ message: `The file ${name} does not exist or cannot be read.`, exitCode: 2 })
+  )
   const { decisions } = yield* Effect.mapError(Effect.fromOption(decodeExport(text)), () => unreadableFile(name))
   const rows = decisions.map(({ at: time, build, decision, observation, rule }) => {
     const result = replay({ observation, decision, decidedAt: Date.parse(time) })

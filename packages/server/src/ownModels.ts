@@ -53,9 +53,7 @@ export const ownModelChanges = Effect.gen(function* () {
     setScaling: Effect.fnUntraced(function* ({ params, request }: ModelPath & { readonly request: HttpServerRequest.HttpServerRequest }) {
       const owner: ModelOwner = yield* Caller
       const scaling = yield* decodeScaling(yield* readJson(request, maxBodyBytes))
-      return yield* models
-        .scale(owner, params.id, scaling)
-        .pipe(Effect.catchTags({ ModelNotFound: () => notFound, ModelManaged: ({ name, namespace }) => scalingManaged(namespace, name) }))
+      return yield* models.scale(owner, params.id, scaling).pipe(Effect.catchTags({ ModelNotFound: () => notFound, ModelManaged: scalingManaged }))
     }),
     getLoad: Effect.fnUntraced(function* ({ params }: ModelPath) {
       const owner: ModelOwner = yield* Caller

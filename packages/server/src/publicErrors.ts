@@ -1,4 +1,5 @@
 import * as Public from "@seatrial/api"
+import type { ModelManaged } from "@seatrial/store"
 import { Effect } from "effect"
 
 // The public errors as effects that fail with them. Each error contains the ID of the current request.
@@ -217,10 +218,14 @@ export const modelManaged = (namespace: string, name: string) =>
     `The model is managed by the ModelDeployment ${name} in the namespace ${namespace}. Delete that object: kubectl -n ${namespace} delete modeldeployment ${name}.`
   )
 
-export const scalingManaged = (namespace: string, name: string) =>
-  managed(
-    `The ModelDeployment ${name} in the namespace ${namespace} sets the number of engines (spec.replicas). Change it there: kubectl -n ${namespace} scale modeldeployment ${name} --replicas=N. Or remove spec.replicas from the object.`
+export const scalingManaged = ({ isAutoscaled, name, namespace }: ModelManaged) => {
+  const object = `The ModelDeployment ${name} in the namespace ${namespace} sets`
+  return managed(
+    isAutoscaled
+      ? `${object} the limits of the autoscaler (spec.scaling). Change them there: kubectl -n ${namespace} edit modeldeployment ${name}. Or remove spec.scaling from the object.`
+      : `${object} the number of engines (spec.replicas). Change it there: kubectl -n ${namespace} scale modeldeployment ${name} --replicas=N. Or remove spec.replicas from the object.`
   )
+}
 
 export const deploymentFinished = (phase: string) =>
   refused(

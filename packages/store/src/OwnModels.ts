@@ -10,9 +10,9 @@ import { readScalingState } from "./models/scalingState.ts"
 
 /**
  * The model belongs to a `ModelDeployment` in the cluster, which would deploy it again, or sets the number of its
- * engines.
+ * engines. `isAutoscaled`: the object sets limits for the autoscaler.
  */
-export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
+export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string; readonly isAutoscaled: boolean }> {}
 
 const isSameRequest = Schema.toEquivalence(ScalingRequest)
 
@@ -70,6 +70,9 @@ export class OwnModels extends Context.Service<
           FROM applied_resources WHERE org_id = ${orgId} AND model_id = ${modelId} LIMIT 1`
       })
 
+      const managed = ({ name, namespace, scaling }: { readonly namespace: string; readonly name: string; readonly scaling: ScalingRequest | null }) =>
+        new ModelManaged({ name, namespace, isAutoscaled: scaling !== null && !("replicas" in scaling) })
+
       const idOf = Effect.fnUntraced(function* ({ orgId, orgSlug }: ModelOwner, idOrName: string) {
         const idOrSlug = idOrName.startsWith(`${orgSlug}/`) ? idOrName.slice(orgSlug.length + 1) : idOrName
         // Postgres text cannot contain NUL.
@@ -86,7 +89,7 @@ export class OwnModels extends Context.Service<
         const { orgId } = owner
         const model = yield* changes.locked(orgId, id)
         const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
-        if (Option.isSome(object)) return yield* new ModelManaged(object.value)
+        if (Option.isSome(object)) return yield* managed(object.value)
         yield* remove(orgId, model, actor(owner))
       })
 
@@ -95,7 +98,7 @@ export class OwnModels extends Context.Service<
         yield* changes.locked(orgId, id)
         const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
         const wanted = Option.getOrNull(object)?.scaling ?? null
-        if (Option.isSome(object) && wanted !== null && !isSameRequest(wanted, scaling)) return yield* new ModelManaged(object.value)
+        if (Option.isSome(object) && wanted !== null && !isSameRequest(wanted, scaling)) return yield* managed(object.value)
         return yield* setScaling(actor(owner), orgId, id, scaling)
       })
 

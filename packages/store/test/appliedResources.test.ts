@@ -130,7 +130,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       assert.strictEqual((yield* sql`SELECT FROM outbox WHERE org_id = ${orgId} AND deployment_id = ${id}`).length, 1)
 
       const refused = yield* Effect.flip(models.scale(caller, "scaled", { replicas: 2 }))
-      assert.deepInclude(refused, { _tag: "ModelManaged", ...place("scaled") })
+      assert.deepInclude(refused, { _tag: "ModelManaged", ...place("scaled"), isAutoscaled: false })
       yield* models.scale(caller, "scaled", { replicas: 3 })
       // A change of the specification keeps the number, and so does an object that sets none any more.
       const second = yield* applied.adopt(input(orgId, "scaled", { specHash: "b".repeat(64) }, { generation: 2 }))
@@ -142,7 +142,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
         [limited.replicas, limited.scaling, limited.applied?.current?.scaling],
         [3, { minReplicas: 1, maxReplicas: 4, target: 0.5 }, limits]
       )
-      assert.deepInclude(yield* Effect.flip(models.scale(caller, "scaled", { ...limits, target: 0.6 })), { _tag: "ModelManaged" })
+      assert.deepInclude(yield* Effect.flip(models.scale(caller, "scaled", { ...limits, target: 0.6 })), { _tag: "ModelManaged", isAutoscaled: true })
       assert.deepStrictEqual(Option.getOrThrow(yield* applied.find(place("scaled"))).scaling, limits)
       yield* applied.scale(place("scaled"), { replicas: 3 })
       yield* applied.scale(place("scaled"), null)

@@ -1,5 +1,6 @@
 import { at, fieldsAt, isObject, type Json, type JsonObject, listAt, put, textAt } from "./Json.ts"
 import type { Column, Kind } from "./Kind.ts"
+import { stored } from "./present.ts"
 
 /** A duration in kubectl's format: `42s`, `3m20s`, `5h`, `2d4h`, `38d`. */
 const age = (milliseconds: number): string => {
@@ -171,7 +172,7 @@ export const table = (kind: Kind, objects: ReadonlyArray<JsonObject>, metadata: 
     metadata,
     columnDefinitions: columns.map(({ description, format, name, priority, type }) => ({ name, type, format, description, priority })),
     rows: objects.map((object) => ({
-      cells: columns.map((one) => one.value(object, now)),
+      cells: columns.map((one) => one.value(stored(kind, object), now)),
       ...(include === "None" ? {} : { object: include === "Object" ? object : partial(object) })
     }))
   }

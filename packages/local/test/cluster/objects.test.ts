@@ -108,6 +108,10 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
       assert.deepStrictEqual(yield* names(`${core}reportingComponent%3Dseatrial,involvedObject.kind!%3DPod`), ["about-modeldeployment"])
       assert.deepStrictEqual(yield* names(`${group}regarding.kind%3DModelDeployment`), ["about-modeldeployment"])
       assert.deepStrictEqual(yield* names(`${group}reportingController%3Dseatrial,regarding.kind!%3DPod`), ["about-modeldeployment"])
+      const asTable = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" }
+      const { body } = yield* get(`${group}regarding.kind%3DModelDeployment`, asTable)
+      const rows = at(body, "rows")
+      assert.include(JSON.stringify(Array.isArray(rows) ? at(rows[0], "cells") : rows), '"Normal","Scaled","modeldeployment/a","n"')
     })
   )
 

@@ -10,7 +10,9 @@ type Step = ActionOf<"SetReplicas">
 const why = ({ capacity, peak, reason, requests }: Step): string => {
   if (reason === "limits") return "the limits of the model changed"
   const each = `one engine processes ${capacity.requests} at once`
-  return reason === "more" ? `${requests} requests run or wait, and ${each}` : `for a while, at most ${peak} requests ran or waited, and ${each}`
+  return reason === "more"
+    ? `${requests} ${requests === 1 ? "request runs or waits" : "requests run or wait"}, and ${each}`
+    : `for a while, at most ${peak} ${peak === 1 ? "request" : "requests"} ran or waited, and ${each}`
 }
 
 /** What the autoscaler changed, and why. */

@@ -177,8 +177,8 @@ describe("the engines of a serving model", () => {
     }
     const noted = { nodeFaults: [{ node: "node-0", code: "starts_differ", at: 12 }] }
     const both = (run: Partial<Observation["run"]>) => {
-      const seen = fleetOf(2, [engine(1, at(1, 11))], [], at(0, 10))
-      return decide({ ...seen, run: { ...seen.run, ...run } }, 20).actions.map(describeAction)
+      const fleet = fleetOf(2, [engine(1, at(1, 11))], [], at(0, 10))
+      return decide({ ...fleet, run: { ...fleet.run, ...run } }, 20).actions.map(describeAction)
     }
     assert.deepStrictEqual(both(noted), ["RecordEvent", "NoteNodeFault 1"])
     const all = [...noted.nodeFaults, { node: "node-1", code: "starts_differ", at: 13 }]

@@ -84,12 +84,12 @@ describe("comparing a restarted engine", () => {
 
   it.effect("compares texts with one engine of a run at a time, and waits without a time limit for its turn", () =>
     Effect.gen(function* () {
-      const asked = new Set<string>()
+      const hosts = new Set<string>()
       const silent = HttpClient.make((request) => {
         const { host, pathname } = new URL(request.url)
         if (pathname !== "/v1/completions")
           return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({ choices: [{ message: { content: "A." } }], usage })))
-        asked.add(host)
+        hosts.add(host)
         return Effect.never
       })
       const start = yield* startOf(0, 4, [])
@@ -102,14 +102,14 @@ describe("comparing a restarted engine", () => {
           Effect.provide([away, Layer.mock(KubeClient)({}), Layer.mock(Runs)({ likelihood }), Layer.succeed(HttpClient.HttpClient, silent)])
         )
       )
-      const askedAfter = Effect.fnUntraced(function* (seconds: number) {
+      const hostsAfter = Effect.fnUntraced(function* (seconds: number) {
         for (let passed = 0; passed < seconds; passed += 10) yield* TestClock.adjust("10 seconds")
-        return [...asked].sort()
+        return [...hosts].sort()
       })
-      assert.deepStrictEqual(yield* askedAfter(20), ["engine-0", "foreign"])
+      assert.deepStrictEqual(yield* hostsAfter(20), ["engine-0", "foreign"])
       // An engine that does not answer loses its turn. The last one waits for longer than a comparison may take.
-      assert.deepStrictEqual(yield* askedAfter(20), ["engine-0", "engine-1", "foreign"])
-      assert.deepStrictEqual(yield* askedAfter(40), ["engine-0", "engine-1", "engine-2", "foreign"])
+      assert.deepStrictEqual(yield* hostsAfter(20), ["engine-0", "engine-1", "foreign"])
+      assert.deepStrictEqual(yield* hostsAfter(40), ["engine-0", "engine-1", "engine-2", "foreign"])
       yield* TestClock.adjust("40 seconds")
       assert.deepStrictEqual((yield* Fiber.join(compared)).map(Result.isFailure), [true, true, true, true])
     })

@@ -37,18 +37,18 @@ export const faultsOf = (world: FleetWorld, seen: Observation, serves: boolean) 
   }
 
   const publishes = (action: Extract<Action, { readonly _tag: "Publish" }>) => {
-    const others: Array<Engine> = []
+    const added: Array<Engine> = []
     for (const { pod: name, url } of action.endpoints) {
       const engine = world.engines.find(({ ordinal }) => enginePodName(seen.run.engineRun, ordinal) === name)
       hold(engine?.pod != null && engine.pod.url === url, invariants.revision)
       if (engine === undefined || published.has(url)) continue
       const isCompared = world.outcomeOf(engine) === "same"
-      const serves = world.engines.some((other) => other !== engine && world.isGood(other)) || others.length > 0
+      const serves = world.engines.some((other) => other !== engine && world.isGood(other)) || added.length > 0
       hold((isCompared || (world.isUncompared(engine) && !serves)) && engine.pod?.ready === true, invariants.comparison)
-      others.push(engine)
+      added.push(engine)
     }
     // Nor does an uncompared one come before a compared one.
-    hold(others.length < 2 || others.every((engine) => world.outcomeOf(engine) === "same"), invariants.comparison)
+    hold(added.length < 2 || added.every((engine) => world.outcomeOf(engine) === "same"), invariants.comparison)
   }
 
   return {
