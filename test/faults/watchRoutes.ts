@@ -1,5 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { eventually } from "../e2e/eventually.ts"
 import type { Select } from "./select.ts"
 
 const statements = [
@@ -24,7 +25,10 @@ export const watchRoutes = Effect.fnUntraced(function* ({ isRecordLost = () => f
   for (const statement of statements) yield* select(Schema.Unknown, statement)
   return Effect.gen(function* () {
     const routed = yield* select(Routed, "SELECT url, (extract(epoch FROM at) * 1000)::float8 AS at FROM watched_routes")
-    const verifiedAt = yield* verified
+    // Operators record their decisions a second later.
+    const verifiedAt = yield* eventually("each engine with traffic is in the records", verified, (all) =>
+      routed.every(({ at, url }) => all.has(url) || isRecordLost(at))
+    )
     const known = routed.filter(({ at, url }) => verifiedAt.has(url) || !isRecordLost(at))
     const early = known.filter(({ at, url }) => at < (verifiedAt.get(url) ?? Number.POSITIVE_INFINITY))
     assert.deepStrictEqual(early, [], "engines had traffic before they were verified")
