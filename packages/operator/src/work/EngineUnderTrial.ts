@@ -29,13 +29,13 @@ export interface EngineUnderTrial {
   readonly noReference: string | null
 }
 
-/** The subject of the trial. `timeout` bounds each request. */
-export const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
+/** The subject of the trial. `timeout` bounds each request, and `mostBytes` each answer. */
+export const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input, mostBytes?: number) {
   const { gpu_count, gpu_pool } = podClass.hostClass
   const name = nameInEngine(engine.wire, run.model)
   const adapted = revision.facts.adapter !== undefined
   const subject: Subject = {
-    client: yield* makeEngineClient({ url, timeout, work: engine.wire.trialMetrics.work }),
+    client: yield* makeEngineClient({ url, timeout, work: engine.wire.trialMetrics.work, ...(mostBytes === undefined ? {} : { mostBytes }) }),
     servedName: adapted ? engine.wire.adapterModel : name,
     listedName: adapted ? adapterName : name,
     takesAnyName: engine.names === "any",

@@ -10,16 +10,22 @@ import { WorkUnavailable } from "./WorkResult.ts"
 /** Time limits of the fingerprints and of the likelihoods. Callers wait for the model. */
 const [fingerprintsLimit, likelihoodLimit] = ["60 seconds", "40 seconds"] as const
 
+/**
+ * Bytes of a greedy answer of 64 tokens. A malicious tokenizer may have tokens of a megabyte, and all engines of a model
+ * are compared at the same time, in the memory that all organizations share.
+ */
+const mostGreedyBytes = 65_536
+
 const within = (limit: typeof fingerprintsLimit | typeof likelihoodLimit) =>
   Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(new WorkUnavailable({ message: `The engine did not answer within ${limit}.` })) })
 
-/** The subject for fingerprints. It needs nothing from the hub, which may be unreachable when a model wakes. */
-const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
-  const { engine, pod, podClass, revision, run } = trial
+/** A subject that needs nothing from the hub, which may be unreachable when a model wakes. `mostBytes` bounds each answer. */
+const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial, mostBytes?: number) {
+  const { engine, pod, podClass, revision } = trial
   const { facts, settings } = revision
   const [{ commit, files }] = weightCommits(facts)
   const subject: SuiteSubject = {
-    ...(yield* subjectOf(trial, "30 seconds")),
+    ...(yield* subjectOf(trial, "30 seconds", mostBytes)),
     salt: `start-${pod.uid}-${pod.restarts}`,
     seed: 0,
     parameters: facts.parameters,
@@ -33,7 +39,6 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
     earlier: [],
     cacheTokens: () => null
   }
-  yield* Effect.annotateCurrentSpan("seatrial.deployment", run.id)
   return subject
 })
 
@@ -102,9 +107,10 @@ interface ComparisonMemory {
 export const compareStart = Effect.fn("compareStart")(
   function* (trial: EngineUnderTrial, memory: ComparisonMemory, isLast: boolean) {
     const { pod, revision, run } = trial
+    yield* Effect.annotateCurrentSpan("seatrial.deployment", run.id)
     const { fingerprints = [] } = revision.checks ?? {}
     const bare = yield* bareSubject(trial)
-    const differing = yield* differingFingerprints(bare, fingerprints).pipe(within(fingerprintsLimit))
+    const differing = yield* differingFingerprints(yield* bareSubject(trial, mostGreedyBytes), fingerprints).pipe(within(fingerprintsLimit))
     const hasFingerprints = fingerprints.length > 0
     const isSame = differing === 0 && hasFingerprints && pod.restarts === 0
     const turns = memory.textTurns

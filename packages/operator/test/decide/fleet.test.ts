@@ -145,7 +145,7 @@ describe("the engines of a serving model", () => {
     assert.deepStrictEqual(acts(fleetOf(2, [tried(3)], [0], { pod: podOf(0, { ready: false }) })), ["Publish 1", "RecordEvent"])
   })
 
-  it("get traffic one at a time, and none beside a compared one, if no engine serves and several could not be compared", () => {
+  it("that could not be compared get traffic one at a time if no engine serves, and wait for a compared one", () => {
     const ended = (ordinal: number) => ({
       kind: "boot" as const,
       about: `pod-${ordinal} 0`,

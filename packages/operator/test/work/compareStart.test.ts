@@ -38,12 +38,12 @@ const startOf = Effect.fnUntraced(function* (same: number, count: number, paths:
 
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
 
-/** The engine, whose answer is always "A.". `score`: the log-probability of the next text; absent if it returns none. */
-const engineWith = (score?: () => number) => {
+/** The engine, whose answer is always `content`. `score`: the log-probability of the next text; absent if it returns none. */
+const engineWith = (score?: () => number, content = "A.") => {
   const answer = (path: string) => {
     const logprob = path.endsWith("/v1/completions") ? score?.() : undefined
     const scores = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
-    return { choices: [{ message: { content: "A." }, ...scores }], usage }
+    return { choices: [{ message: { content }, ...scores }], usage }
   }
   return Layer.succeed(
     HttpClient.HttpClient,
@@ -112,6 +112,18 @@ describe("comparing a restarted engine", () => {
       assert.deepStrictEqual(yield* hostsAfter(40), ["engine-0", "engine-1", "engine-2", "foreign"])
       yield* TestClock.adjust("40 seconds")
       assert.deepStrictEqual((yield* Fiber.join(compared)).map(Result.isFailure), [true, true, true, true])
+    })
+  )
+
+  it.effect("reads at most 64 KiB of each answer, because the engines of all organizations are compared in the same memory", () =>
+    Effect.gen(function* () {
+      const start = yield* startOf(4, 4, [])
+      const memory = { bootVerdicts: new Map() as BootVerdicts, textTurns: new Map() }
+      const failure = yield* Effect.flip(compareStart(start, memory, false)).pipe(
+        Effect.provide([away, Layer.mock(KubeClient)({}), Layer.mock(Runs)({}), engineWith(undefined, "A".repeat(65_536))])
+      )
+      assert.strictEqual(failure.message, "The engine's answer has more than 65536 bytes.")
+      assert.strictEqual(memory.bootVerdicts.size, 0)
     })
   )
 
