@@ -3,9 +3,12 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse } from "yaml"
-import { render } from "./renderChart.ts"
+import { render, renderText } from "./renderChart.ts"
 
 const programs = ["server", "gateway", "operator"] as const
+
+const decodePrograms = Schema.decodeUnknownSync(Schema.Array(Schema.Struct({ env: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) })))
+const decodeRules = Schema.decodeUnknownSync(Schema.Array(Schema.Unknown))
 
 describe("with values for its pods the chart", () => {
   it("replaces pods as *.strategy says, keeps revisionHistoryLimit ReplicaSets, and otherwise never has a pod too few", () => {
@@ -156,6 +159,29 @@ describe("with values for its pods the chart", () => {
     // A volume that is too small would end the gateway while Postgres is down.
     assert.deepInclude(gatewayPod({}).volumes, { name: "spool", emptyDir: { sizeLimit: "512Mi" } })
     assert.deepInclude(gatewayPod({ gateway: { spool: { maxBytes: 2 ** 30 } } }).volumes, { name: "spool", emptyDir: { sizeLimit: "2048Mi" } })
+  })
+
+  it("gives the operator alone the webhook of its Secret, and opens its port", () => {
+    const webhook = { existingSecret: "hook", urlKey: "address", signingKey: "key", port: 8443 }
+    const { read } = render({ operator: { webhook } })
+    const ref = (key: string) => ({ name: "hook", key })
+    const expected = [
+      { name: "OPERATOR_WEBHOOK_URL", valueFrom: { secretKeyRef: ref("address") } },
+      { name: "OPERATOR_WEBHOOK_SECRET", valueFrom: { secretKeyRef: { ...ref("key"), optional: true } } }
+    ]
+    const port = { ports: [{ port: 8443, protocol: "TCP" }] }
+    for (const program of ["server", "gateway", "operator"]) {
+      const [container] = decodePrograms(read(`Deployment/seatrial-${program}`, "spec", "template", "spec", "containers"))
+      const rules = decodeRules(read(`NetworkPolicy/seatrial-${program}`, "spec", "egress"))
+      const isOperator = program === "operator"
+      assert.deepStrictEqual(
+        container?.env.filter(({ name }) => String(name).startsWith("OPERATOR_WEBHOOK")),
+        isOperator ? expected : []
+      )
+      assert.strictEqual(rules.filter((rule) => JSON.stringify(rule) === JSON.stringify(port)).length, isOperator ? 1 : 0)
+    }
+    assert.notInclude(renderText({}), "WEBHOOK")
+    assert.throws(() => render({ operator: { env: { OPERATOR_WEBHOOK_URL: "http://hook" } } }), /it comes from the Secret of operator\.webhook/u)
   })
 
   it("writes no number of replicas for an autoscaled gateway, and a budget from its minimum", () => {

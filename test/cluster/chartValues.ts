@@ -66,6 +66,7 @@ export const chartValues: Readonly<Record<string, unknown>> = {
       leaseSeconds: 30,
       countAllPods: true,
       fetchImage: "registry.example/fetch:1",
+      webhook: { existingSecret: "hook", urlKey: "address", signingKey: "key", port: 8443 },
       env: { OPERATOR_CONCURRENCY: 32 }
     },
     weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },

@@ -18,7 +18,8 @@ import {
   ModelAdmin,
   Organizations,
   Runs,
-  Sentinels
+  Sentinels,
+  UnsentAlarms
 } from "@seatrial/store"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -55,7 +56,8 @@ const layerStore = Layer.mergeAll(
   HostClasses.layerSql,
   GpuHolds.layerSql,
   Decisions.layerSql,
-  Sentinels.layerSql
+  Sentinels.layerSql,
+  UnsentAlarms.layerSql
 ).pipe(Layer.provideMerge(HubConnections.layerSql), Layer.provideMerge([Database.layerOperator, Ids.layer]))
 
 const Table = Schema.Struct({ name: Schema.String })
@@ -148,6 +150,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     sentinelSeconds: 60,
     sentinelShare: 0.005,
     sentinelAlpha: 1e-6,
+    webhook: null,
     referenceLimits: { inAll: 4, perOrganization: 2 },
     caConfigMap: null,
     downloadEnvironment: [],

@@ -170,6 +170,8 @@ capabilities:
   "HF_ENDPOINT" "it comes from hub.endpoint, whose port the network policies open"
   "OPERATOR_COUNT_ALL_PODS" "it comes from operator.countAllPods, which also gives the right to list them"
   "OPERATOR_WEIGHTS_CLAIM" "it comes from weights.claimName, which also names the claim"
+  "OPERATOR_WEBHOOK_URL" "it comes from the Secret of operator.webhook, whose port the network policies open"
+  "OPERATOR_WEBHOOK_SECRET" "it comes from the Secret of operator.webhook"
   "OPERATOR_NAMESPACE" "it is the release's own namespace"
   "POD_IP" "it is the pod's own address" -}}
 {{- $extra := (index . 1).extraEnv -}}

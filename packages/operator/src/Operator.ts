@@ -1,6 +1,6 @@
 import { hostname } from "node:os"
 import { LeaseElection } from "@seatrial/kube"
-import { Decisions, OperatorTerm, OperatorTerms, Sentinels } from "@seatrial/store"
+import { Decisions, OperatorTerm, OperatorTerms, Sentinels, UnsentAlarms } from "@seatrial/store"
 import { Cause, Duration, Effect, Layer, Option, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "./controller.ts"
@@ -11,8 +11,7 @@ import { type StartWork, startWork } from "./work/startWork.ts"
  * Leads, or waits as a standby. The controllers run only while this operator holds the lease. Postgres refuses their
  * writes once another operator has begun its term.
  */
-const operate = Effect.fnUntraced(function* (start: (settings: OperatorSettings) => StartWork) {
-  const settings = yield* OperatorSettings
+const operate = Effect.fnUntraced(function* (settings: OperatorSettings, start: (settings: OperatorSettings) => StartWork) {
   const seconds = settings.leaseSeconds
   const terms = yield* OperatorTerms
   /** Fails if another operator writes to Postgres although this one holds the lease. */
@@ -51,8 +50,9 @@ const operate = Effect.fnUntraced(function* (start: (settings: OperatorSettings)
 })
 
 const layerWith = (start: (settings: OperatorSettings) => StartWork) =>
-  Layer.effectDiscard(Effect.forkScoped(operate(start))).pipe(
-    Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql, Decisions.layerSql, Sentinels.layerSql])
+  // The program cannot start with a wrong setting, so the settings are read before the fork.
+  Layer.effectDiscard(Effect.flatMap(OperatorSettings, (settings) => Effect.forkScoped(operate(settings, start)))).pipe(
+    Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql, Decisions.layerSql, Sentinels.layerSql, UnsentAlarms.layerSql])
   )
 
 /** The operator. When the layer's scope closes, it ends its work and releases its lease. */

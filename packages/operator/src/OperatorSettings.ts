@@ -1,4 +1,5 @@
 import { Config } from "effect"
+import { WebhookSettings } from "./webhook/WebhookSettings.ts"
 
 /** The environment variables of the operator, for `--help`. */
 export const operatorSettings = [
@@ -55,6 +56,14 @@ export const operatorSettings = [
     name: "OPERATOR_SENTINEL_ALPHA",
     description: "Largest probability with which a healthy engine may be replaced within a year because of its probes",
     default: 0.000001
+  },
+  {
+    name: "OPERATOR_WEBHOOK_URL",
+    description: "Address that gets a POST request for each serving engine whose probes differ from its trial, http or https; none by default"
+  },
+  {
+    name: "OPERATOR_WEBHOOK_SECRET",
+    description: "Key that signs these requests as Standard Webhooks does: whsec_ and 24 to 64 bytes in base64. If unset, they are not signed"
   },
   { name: "OPERATOR_REFERENCE_JOBS", description: "Jobs that compute references of commits at once; at least 1", default: 4 },
   {
@@ -156,6 +165,7 @@ export const OperatorSettings = Config.all({
     Config.withDefault(1e-6),
     Config.map((alpha) => Math.min(0.01, Math.max(1e-12, alpha)))
   ),
+  webhook: WebhookSettings,
   referenceLimits: Config.all({
     inAll: count("OPERATOR_REFERENCE_JOBS", 4).pipe(Config.map((jobs) => Math.max(1, jobs))),
     perOrganization: count("OPERATOR_REFERENCE_JOBS_PER_ORGANIZATION", 2).pipe(Config.map((jobs) => Math.max(1, jobs)))

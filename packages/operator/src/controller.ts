@@ -20,6 +20,7 @@ import { classVerdict, openClasses } from "./resources/classVerdict.ts"
 import { makeSentinelKeeper } from "./sentinel/SentinelKeeper.ts"
 import { startCounters } from "./startCounters.ts"
 import { enqueueChanged, enqueueLive, followCluster } from "./triggers.ts"
+import { sendAlarms } from "./webhook/sendAlarms.ts"
 import type { StartWork } from "./work/startWork.ts"
 
 /**
@@ -72,9 +73,10 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const holds = yield* keepHolds(cluster)
   const enqueueRun = (id: DeploymentId): Effect.Effect<void> => queue.add(id)
   const recording = { decisions: yield* Decisions, build: readBuild(), keepDays: settings.keepDecisionDays }
+  const sendNew = yield* sendAlarms(settings.webhook)
   const onAlarm = (id: DeploymentId, engine: AlarmedEngine) => {
     keepAlarm(memory.bootVerdicts, engine)
-    return enqueueRun(id)
+    return Effect.andThen(sendNew, enqueueRun(id))
   }
   const sentinels = yield* makeSentinelKeeper({ seconds: settings.sentinelSeconds, share: settings.sentinelShare, alpha: settings.sentinelAlpha, onAlarm })
   const scheduling = { enqueue: enqueueRun, isScheduled: (id: DeploymentId) => queue.isScheduled(id) }

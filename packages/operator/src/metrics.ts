@@ -56,6 +56,11 @@ export const operatorMetrics = {
     unit: "engines",
     meaning: "Serving engines whose probes differ from the trial so much that the engine counts as faulty"
   }),
+  webhookMessages: counter("seatrial_operator_webhook_messages_total", {
+    labels: ["outcome"],
+    unit: "messages",
+    meaning: "Messages to the webhook about such engines, by outcome: accepted or failed. A failed message is sent again for a day"
+  }),
   referenceJobs: gauge("seatrial_operator_reference_jobs", {
     labels: ["state"],
     unit: "Jobs",

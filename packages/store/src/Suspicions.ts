@@ -6,39 +6,7 @@ import { afterPosition, type JsonPage, type Page, type PageRequest, pageOf } fro
 import { engineKey, engineOf } from "./requests/engineKey.ts"
 import { jsonPageOf, type PageRow, pageStatement } from "./requests/jsonPage.ts"
 import { tenantOf } from "./requests/statements.ts"
-
-/** A row as the driver returns it. It is not decoded: a test checks the responses against the schema of the record. */
-interface SuspicionRow {
-  readonly id: string
-  readonly created_at: Date
-  readonly model_id: string
-  readonly deployment_id: string
-  readonly revision_id: string
-  readonly pod: string
-  readonly since: Date
-  readonly withdrawn_at: Date | null
-  readonly probes: number
-  readonly evidence: number
-  readonly engines: number
-  readonly requests: number
-}
-
-const recordOf = (row: SuspicionRow): Suspicion => ({
-  id: row.id,
-  object: "suspicion",
-  model_id: row.model_id,
-  deployment_id: row.deployment_id,
-  revision_id: row.revision_id,
-  engine: row.pod,
-  since: row.since.toISOString(),
-  withdrawn_at: row.withdrawn_at?.toISOString() ?? null,
-  probes: row.probes,
-  evidence: Math.round(Math.log10(row.evidence) * 10) / 10,
-  engines: row.engines,
-  requests: row.requests,
-  requests_url: `/v1/org/suspicions/${row.id}/requests`,
-  created_at: row.created_at.toISOString()
-})
+import { recordOf, type SuspicionRow } from "./suspicionRecord.ts"
 
 /** A probe that was answered at `since` was sent to an idle engine, this long before at most. See `probed` in the operator. */
 const longestProbe = "interval '5 seconds'"
@@ -93,7 +61,10 @@ export class Suspicions extends Context.Service<
       return Suspicions.of({
         list: Effect.fn("Suspicions.list")(function* (orgId, page) {
           const rows = yield* Effect.orDie(listStatement<SuspicionRow>(sql, orgId, page))
-          return pageOf(rows.map(recordOf), page.limit)
+          return pageOf(
+            rows.map((row) => ({ ...recordOf(row), requests: row.requests })),
+            page.limit
+          )
         }),
         requestsJson: Effect.fn("Suspicions.requestsJson")(function* (orgId, id, page) {
           const [row] = yield* Effect.orDie(requestsStatement(sql, orgId, id, page))

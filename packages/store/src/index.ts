@@ -45,4 +45,5 @@ export { type AlarmedEngine, type EngineStarted, type NewSuspicion, type Sentine
 export { Suspicions } from "./Suspicions.ts"
 export type { SpendLimit } from "./spending/statements.ts"
 export { TenantScope } from "./tenants.ts"
+export { type UnsentAlarm, UnsentAlarms } from "./UnsentAlarms.ts"
 export * from "./UsageSums.ts"

@@ -1,4 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
@@ -62,6 +64,25 @@ const listRequests = Effect.fnUntraced(function* (caller: ReturnType<typeof make
   return ids
 })
 
+const Message = Schema.fromJsonString(
+  Schema.Struct({ type: Schema.String, data: Schema.Struct({ id: Schema.String, engine: Schema.String, org_id: Schema.String }) })
+)
+
+/** A receiver of the webhook that accepts every second request, so that each message is sent again. */
+const startReceiver = Effect.gen(function* () {
+  const messages: Array<typeof Message.Type> = []
+  let requests = 0
+  const server = createServer(async (request, response) => {
+    const chunks: Array<Buffer> = []
+    for await (const chunk of request) chunks.push(Buffer.from(chunk))
+    messages.push(Schema.decodeUnknownSync(Message)(Buffer.concat(chunks).toString()))
+    response.writeHead(requests++ % 2 === 0 ? 503 : 204).end()
+  })
+  yield* Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)))
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+  return { messages, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+})
+
 const spoil = (folder: string, { metadata: { uid = "none" } }: Pod, fault: string) =>
   Effect.sync(() => {
     writeFileSync(join(folder, "fault"), fault)
@@ -75,7 +96,8 @@ it.live(
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
-      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false", ...settings })
+      const receiver = yield* startReceiver
+      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false", OPERATOR_WEBHOOK_URL: receiver.url, ...settings })
       const [caller, kube] = [makeCaller(state.address, state.api_key), yield* openCluster(state.kubeconfig)]
       const env = [{ name: "NODE_OPTIONS", value: `--import=${new URL("../faultOnSignal.ts", import.meta.url).href}` }]
       yield* patiently(kube.mergePatch(HostClassResource, serving.host_class, undefined, { spec: { benchmarkSeconds: 1, env } }))
@@ -116,6 +138,9 @@ it.live(
         // The API lists what this engine answered since, and nothing that the other one answered in that time.
         const { data } = bodyOf(SuspicionList, yield* caller.call("GET", "/v1/org/suspicions?limit=1"))
         assert.strictEqual(data[0]?.engine, engine.metadata.name)
+        const messages = () => receiver.messages.filter((message) => message.data.id === data[0]?.id)
+        yield* eventually("the webhook has accepted the alarm", Effect.sync(messages), ({ length }) => length >= 2)
+        for (const { data: of, type } of messages()) assert.deepStrictEqual([type, of.engine], ["suspicion.created", engine.metadata.name])
         const recorded = yield* sql<{ readonly id: string; readonly own: boolean }>`
           SELECT id, engine::text = ${uid} AS own FROM requests WHERE state = 'completed' AND created_at >= ${suspicion.since} AND engine IS NOT NULL`
         const answered = yield* listRequests(caller, data[0]?.requests_url ?? "")

@@ -22,7 +22,8 @@ import {
   type Run,
   type RunRevision,
   Runs,
-  Sentinels
+  Sentinels,
+  UnsentAlarms
 } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
@@ -61,6 +62,7 @@ const settings = {
   sentinelSeconds: 60,
   sentinelShare: 0.005,
   sentinelAlpha: 1e-6,
+  webhook: null,
   referenceLimits: { inAll: 4, perOrganization: 2 },
   weightsClaim: "weights",
   hubEndpoint: "http://hub"
@@ -459,6 +461,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       read: () => Effect.succeedNone,
       save: () => Effect.void
     }),
+    Layer.mock(UnsentAlarms)({}),
     Layer.mock(Hub)({}),
     Layer.succeed(HttpClient.HttpClient, engines)
   )

@@ -10,6 +10,7 @@ import { sentinels } from "./0067_sentinels.ts"
 import { suspicionEngines } from "./0068_suspicion_engines.ts"
 import { operatorReferences } from "./0069_operator_references.ts"
 import { requestEngines } from "./0071_request_engines.ts"
+import { sentAlarms } from "./0072_sent_alarms.ts"
 import { spendLimits } from "./upgrade/0044_spend_limits.ts"
 import { spendSums } from "./upgrade/0045_spend_sums.ts"
 import { spendAlerts } from "./upgrade/0046_spend_alerts.ts"
@@ -49,5 +50,6 @@ export const migrations = {
   "0067_sentinels": sentinels,
   "0068_suspicion_engines": suspicionEngines,
   "0069_operator_references": operatorReferences,
-  "0071_request_engines": requestEngines
+  "0071_request_engines": requestEngines,
+  "0072_sent_alarms": sentAlarms
 }
