@@ -29,7 +29,8 @@ export class UnsentAlarms extends Context.Service<
   {
     /** The earliest alarms of the last day that were not sent. */
     readonly list: Effect.Effect<ReadonlyArray<UnsentAlarm>, SqlError.SqlError>
-    readonly markSent: (alarm: UnsentAlarm) => Effect.Effect<void, SqlError.SqlError>
+    /** Whether it is recorded: not if the operator no longer leads. */
+    readonly markSent: (alarm: UnsentAlarm) => Effect.Effect<boolean, SqlError.SqlError>
   }
 >()("seatrial/UnsentAlarms") {
   static readonly layerSql = Layer.effect(
@@ -45,9 +46,10 @@ export class UnsentAlarms extends Context.Service<
         }).pipe(Effect.withSpan("UnsentAlarms.list")),
         markSent: Effect.fn("UnsentAlarms.markSent")(function* ({ id, orgId, suspicion }) {
           const at = new Date(yield* Clock.currentTimeMillis)
-          yield* sql`
+          const marked = yield* sql`
             UPDATE suspicions SET sent_at = ${at}
-            WHERE org_id = ${orgId} AND created_at = ${new Date(suspicion.created_at)} AND id = ${id} AND ${yield* leads(sql)}`
+            WHERE org_id = ${orgId} AND created_at = ${new Date(suspicion.created_at)} AND id = ${id} AND ${yield* leads(sql)} RETURNING 1`
+          return marked.length > 0
         })
       })
     })

@@ -23,7 +23,7 @@ layer(layerAlarms, { excludeTestServices: true })("alarms for the webhook", (it)
       assert.deepStrictEqual([first?.orgId, first?.node, first?.suspicion.engine], [one.orgId, "node-1", "sent-a-0"])
       assert.deepStrictEqual([second?.orgId, second?.node, second?.suspicion.withdrawn_at], [other.orgId, null, second?.suspicion.created_at])
       assert.isDefined(first)
-      yield* alarms.markSent(first)
+      assert.isTrue(yield* alarms.markSent(first))
       assert.deepStrictEqual(yield* alarms.list, second === undefined ? [] : [second])
       yield* alarms.markSent(second ?? first)
       assert.deepStrictEqual(yield* alarms.list, [])
@@ -38,7 +38,7 @@ layer(layerAlarms, { excludeTestServices: true })("alarms for the webhook", (it)
       assert.isDefined(alarm)
       const term = yield* terms.begin
       yield* terms.begin
-      yield* alarms.markSent(alarm).pipe(Effect.provideService(OperatorTerm, term))
+      assert.isFalse(yield* alarms.markSent(alarm).pipe(Effect.provideService(OperatorTerm, term)))
       assert.deepStrictEqual(yield* alarms.list, [alarm])
       yield* sql`UPDATE suspicions SET created_at = created_at - interval '25 hours' WHERE id = ${alarm.id}`
       assert.deepStrictEqual(yield* alarms.list, [])

@@ -28,21 +28,23 @@ const send = Effect.fnUntraced(function* ({ key, url }: WebhookSettings, alarm: 
   if (status < 200 || status > 299) return yield* new NotAccepted({ message: `it answered with status ${status}` })
 }, Effect.scoped)
 
-/** Sends all alarms that were not sent. Returns whether the receiver accepted each of them. */
+/** Sends all alarms that were not sent. Returns whether the receiver accepted each of them, and all are recorded as sent. */
 const sendAll = Effect.fnUntraced(function* (settings: WebhookSettings) {
   const store = yield* UnsentAlarms
   while (true) {
     const alarms = yield* store.list
     if (alarms.length === 0) return true
-    const accepted = yield* Effect.forEach(alarms, (alarm) =>
+    const sent = yield* Effect.forEach(alarms, (alarm) =>
       send(settings, alarm).pipe(
-        Effect.andThen(store.markSent(alarm)),
-        Effect.as(true),
-        Effect.catchTag("NotAccepted", ({ message }) => Effect.as(Effect.logWarning(`the webhook has not accepted ${alarm.id}: ${message}`), false)),
-        Effect.tap((isAccepted) => operatorMetrics.webhookMessages.update({ outcome: isAccepted ? "accepted" : "failed" }, 1))
+        Effect.as("accepted" as const),
+        Effect.catchTag("NotAccepted", ({ message }) =>
+          Effect.as(Effect.logWarning(`the webhook has not accepted ${alarm.id}: ${message}`), "failed" as const)
+        ),
+        Effect.tap((outcome) => operatorMetrics.webhookMessages.update({ outcome }, 1)),
+        Effect.flatMap((outcome) => (outcome === "accepted" ? store.markSent(alarm) : Effect.succeed(false)))
       )
     )
-    if (!accepted.every(Boolean)) return false
+    if (!sent.every(Boolean)) return false
   }
 })
 

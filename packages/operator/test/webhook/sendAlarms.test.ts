@@ -8,7 +8,7 @@ import { alarmOf } from "./alarmOf.ts"
 
 /** A receiver that answers with `status`, and a store with alarms. The address contains a secret. */
 const makeWorld = (status: number, alarms: ReadonlyArray<UnsentAlarm>) => {
-  const world = { status, unsent: [...alarms], messages: [] as string[], reads: 0, isDown: false, isAway: false, lines: [] as string[] }
+  const world = { status, unsent: [...alarms], messages: [] as string[], reads: 0, isDown: false, isAway: false, leads: true, lines: [] as string[] }
   const client = HttpClient.make((request) =>
     Effect.gen(function* () {
       world.messages.push(request.headers["webhook-id"] ?? "none")
@@ -25,7 +25,8 @@ const makeWorld = (status: number, alarms: ReadonlyArray<UnsentAlarm>) => {
       }),
       markSent: ({ id }) =>
         Effect.sync(() => {
-          world.unsent = world.unsent.filter((alarm) => alarm.id !== id)
+          if (world.leads) world.unsent = world.unsent.filter((alarm) => alarm.id !== id)
+          return world.leads
         })
     }),
     Logger.layer([Logger.make(({ message }) => void world.lines.push(JSON.stringify(message)))])
@@ -94,6 +95,16 @@ describe("the webhook", () => {
       world.isAway = false
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(world.unsent.length, 0)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  })
+
+  it.effect("gets no flood from an operator that no longer leads", () => {
+    const { layer, started, world } = makeWorld(200, [alarmOf(1)])
+    world.leads = false
+    return Effect.gen(function* () {
+      yield* started
+      yield* TestClock.adjust("9 seconds")
+      assert.strictEqual(world.messages.length, 1)
     }).pipe(Effect.scoped, Effect.provide(layer))
   })
 

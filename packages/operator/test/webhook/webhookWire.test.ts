@@ -56,7 +56,7 @@ const sendOne = Effect.fnUntraced(function* (variables: Readonly<Record<string, 
         Effect.sync(() => {
           isSent = true
         }),
-        Effect.asVoid(Deferred.succeed(sent, undefined))
+        Deferred.succeed(sent, undefined)
       )
   })
   yield* Effect.provide(sendAlarms(yield* settingsOf(variables)), Layer.mergeAll(store, FetchHttpClient.layer))
