@@ -12,7 +12,7 @@ export interface StartProblem {
 const secret: Readonly<Record<string, string>> = {
   DATABASE_URL: "the address of Postgres, as postgres://user:password@host:port/database",
   OPERATOR_WEBHOOK_SECRET: "`whsec_` and 24 to 64 bytes in base64, such as the output of `echo whsec_$(openssl rand -base64 32)`",
-  OPERATOR_WEBHOOK_URL: "an address that begins with http:// or https://",
+  OPERATOR_WEBHOOK_URL: "an address that begins with http:// or https://, without user and password",
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
   SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, such as the output of `openssl rand -base64 32`",
   SEATRIAL_SIGNING_KEYS:

@@ -59,7 +59,8 @@ export const operatorMetrics = {
   webhookMessages: counter("seatrial_operator_webhook_messages_total", {
     labels: ["outcome"],
     unit: "messages",
-    meaning: "Messages to the webhook about such engines, by outcome: accepted or failed. A failed message is sent again for a day"
+    meaning:
+      "Messages to the webhook about engines whose probes differ from their trial, by outcome: accepted or failed. A failed message is sent again for a day"
   }),
   referenceJobs: gauge("seatrial_operator_reference_jobs", {
     labels: ["state"],

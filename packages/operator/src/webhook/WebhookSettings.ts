@@ -8,7 +8,13 @@ export interface WebhookSettings {
   readonly key: Redacted.Redacted<Uint8Array> | null
 }
 
-const Address = Schema.String.check(Schema.makeFilter((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)))
+/** `fetch` sends nothing to an address with a user or a password. */
+const isAddress = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { password, protocol, username } = new URL(text)
+  return /^https?:$/.test(protocol) && username === "" && password === ""
+}
+const Address = Schema.String.check(Schema.makeFilter(isAddress))
 
 /** `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks writes keys. */
 const SigningKey = Schema.TemplateLiteral(["whsec_", Schema.String]).pipe(

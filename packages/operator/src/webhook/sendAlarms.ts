@@ -22,6 +22,8 @@ const send = Effect.fnUntraced(function* ({ key, url }: WebhookSettings, alarm: 
   const client = HttpClient.withScope(yield* HttpClient.HttpClient)
   const { status } = yield* client.execute(request).pipe(
     Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+    // A span would have the address as an attribute.
+    Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
     Effect.mapError(() => new NotAccepted({ message: "it cannot be reached" })),
     Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new NotAccepted({ message: `it gave no answer within ${timeout}` })) })
   )

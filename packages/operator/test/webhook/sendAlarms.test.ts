@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type UnsentAlarm, UnsentAlarms } from "@seatrial/store"
-import { Effect, Layer, Logger, Redacted } from "effect"
+import { Effect, Layer, Logger, Redacted, Tracer } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { sendAlarms } from "../../src/webhook/sendAlarms.ts"
@@ -106,6 +106,27 @@ describe("the webhook", () => {
       yield* TestClock.adjust("9 seconds")
       assert.strictEqual(world.messages.length, 1)
     }).pipe(Effect.scoped, Effect.provide(layer))
+  })
+
+  it.effect("is in no trace, because its address may contain a token", () => {
+    const { layer, started, world } = makeWorld(500, [alarmOf(1)])
+    const spans: Array<Tracer.Span> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        spans.push(span)
+        return span
+      }
+    })
+    return Effect.gen(function* () {
+      yield* Effect.withSpan(started, "operator")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(world.messages.length, 1)
+      assert.deepStrictEqual(
+        spans.map(({ name }) => name),
+        ["operator"]
+      )
+    }).pipe(Effect.scoped, Effect.provide(layer), Effect.provideService(Tracer.Tracer, tracer))
   })
 
   it.effect("is not used if none is set", () => {

@@ -110,6 +110,7 @@ describe("the settings of the webhook", () => {
     [{ OPERATOR_WEBHOOK_SECRET: secret }, null],
     [{ OPERATOR_WEBHOOK_URL: "hooks.example.com" }, "OPERATOR_WEBHOOK_URL"],
     [{ OPERATOR_WEBHOOK_URL: "ftp://hooks.example.com" }, "OPERATOR_WEBHOOK_URL"],
+    [{ OPERATOR_WEBHOOK_URL: "https://user:password@hooks.example.com" }, "OPERATOR_WEBHOOK_URL"],
     [{ OPERATOR_WEBHOOK_URL: "https://hooks.example.com", OPERATOR_WEBHOOK_SECRET: "whsec_c2hvcnQ=" }, "OPERATOR_WEBHOOK_SECRET"],
     [{ OPERATOR_WEBHOOK_URL: "https://hooks.example.com", OPERATOR_WEBHOOK_SECRET: secret.slice(6) }, "OPERATOR_WEBHOOK_SECRET"],
     [{ OPERATOR_WEBHOOK_URL: "https://hooks.example.com", OPERATOR_WEBHOOK_SECRET: `${secret.slice(0, -4)}?` }, "OPERATOR_WEBHOOK_SECRET"]
