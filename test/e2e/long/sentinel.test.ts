@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
@@ -80,7 +79,9 @@ const startReceiver = Effect.gen(function* () {
   })
   yield* Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)))
   yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
-  return { messages, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+  const address = server.address()
+  const port = address === null || typeof address === "string" ? 0 : address.port
+  return { messages, url: `http://127.0.0.1:${port}/` }
 })
 
 const spoil = (folder: string, { metadata: { uid = "none" } }: Pod, fault: string) =>

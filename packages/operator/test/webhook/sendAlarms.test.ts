@@ -8,7 +8,9 @@ import { alarmOf } from "./alarmOf.ts"
 
 /** A receiver that answers with `status`, and a store with alarms. The address contains a secret. */
 const makeWorld = (status: number, alarms: ReadonlyArray<UnsentAlarm>) => {
-  const world = { status, unsent: [...alarms], messages: [] as string[], reads: 0, isDown: false, isAway: false, leads: true, lines: [] as string[] }
+  const messages: Array<string> = []
+  const lines: Array<string> = []
+  const world = { status, unsent: [...alarms], messages, reads: 0, isDown: false, isAway: false, leads: true, lines }
   const client = HttpClient.make((request) =>
     Effect.gen(function* () {
       world.messages.push(request.headers["webhook-id"] ?? "none")

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
+import { createServer, type IncomingMessage, type RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { type UnsentAlarm, UnsentAlarms } from "@seatrial/store"
 import { ConfigProvider, Deferred, Effect, Layer, Logger, Option, Result } from "effect"
@@ -23,7 +22,9 @@ const serve = (answer: RequestListener) =>
           server.closeAllConnections()
           server.close()
         }
-        resume(Effect.succeed({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, close }))
+        const address = server.address()
+        const port = address === null || typeof address === "string" ? 0 : address.port
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/hook`, close }))
       })
     }),
     ({ close }) => Effect.sync(close)
@@ -31,9 +32,11 @@ const serve = (answer: RequestListener) =>
 
 interface Received {
   readonly method: string | undefined
-  readonly headers: IncomingHttpHeaders
+  readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
+
+const headersOf = ({ headers }: IncomingMessage) => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
 
 /** A receiver that answers 200 with a body that never ends. */
 const receive = (received: Deferred.Deferred<Received>): RequestListener => {
@@ -41,7 +44,7 @@ const receive = (received: Deferred.Deferred<Received>): RequestListener => {
     const chunks: Array<Buffer> = []
     for await (const chunk of request) chunks.push(Buffer.from(chunk))
     response.writeHead(200).write("{")
-    Deferred.doneUnsafe(received, Effect.succeed({ method: request.method, headers: request.headers, body: Buffer.concat(chunks).toString() }))
+    Deferred.doneUnsafe(received, Effect.succeed({ method: request.method, headers: headersOf(request), body: Buffer.concat(chunks).toString() }))
   }
 }
 
@@ -76,10 +79,10 @@ describe("a message of the webhook", () => {
         [method, headers["content-type"], headers["user-agent"], headers["webhook-id"]],
         ["POST", "application/json", "seatrial", owner.id]
       )
-      const verified: unknown = new Webhook(secret).verify(body, headers as Record<string, string>)
+      const verified: unknown = new Webhook(secret).verify(body, headers)
       const data = { ...suspicion, org_id: owner.orgId, node: "node-1" }
       assert.deepStrictEqual(verified, { type: "suspicion.created", timestamp: suspicion.created_at, data })
-      assert.throws(() => new Webhook(secret).verify(body.replace("node-1", "node-2"), headers as Record<string, string>))
+      assert.throws(() => new Webhook(secret).verify(body.replace("node-1", "node-2"), headers))
     }).pipe(Effect.scoped)
   )
 
@@ -88,7 +91,7 @@ describe("a message of the webhook", () => {
       const received = yield* Deferred.make<Received>()
       const refused = yield* Deferred.make<string>()
       const url = yield* serve((request, response) => {
-        Deferred.doneUnsafe(received, Effect.succeed({ method: request.method, headers: request.headers, body: "" }))
+        Deferred.doneUnsafe(received, Effect.succeed({ method: request.method, headers: headersOf(request), body: "" }))
         // A client that follows it gets 200 the second time.
         if (request.url === "/followed") response.writeHead(200).end()
         else response.writeHead(307, { location: "/followed" }).end()
