@@ -43,19 +43,19 @@ describe(`first tokens of paths without a bias (seed ${seed})`, () => {
     for (const model of ["uncertain", "sure"] as const satisfies ReadonlyArray<ModelName>)
       it.effect(`${row} passes a right engine (${model})`, () => Effect.map(twice(row, { model }), (said) => assert.strictEqual(said, "passed")))
 
-    const faults: ReadonlyArray<readonly [name: string, change: (shape: Shape) => Partial<Shape>]> = [
-      ["a temperature of 0.8 of itself", ({ temperature }) => ({ temperature: 0.8 * temperature })],
-      ["a temperature of 1.25 of itself", ({ temperature }) => ({ temperature: 1.25 * temperature })],
-      ["no top_k", () => ({ top_k: -1 })],
-      ["no top_p", () => ({ top_p: 1 })]
+    // The temperatures were found in all of 1,500 runs with only one way wrong. Ones nearer to 1 are missed in some trials (0161).
+    const faults: ReadonlyArray<readonly [name: string, model: ModelName, change: (shape: Shape) => Partial<Shape>]> = [
+      ["a temperature of 0.6 of itself", "sure", ({ temperature }) => ({ temperature: 0.6 * temperature })],
+      ["a temperature of 1.4 of itself", "uncertain", ({ temperature }) => ({ temperature: 1.4 * temperature })],
+      ["no top_k", "sure", () => ({ top_k: -1 })],
+      // The second word of `sure` is too rare for a cut by shares.
+      ["no top_p", "uncertain", () => ({ top_p: 1 })]
     ]
     for (const way of ["both", "whole", "streamed"] as const)
-      for (const [name, change] of faults)
+      for (const [name, model, change] of faults)
         it.effect(`${row} finds ${name}, ${way}, and the other path passes`, () =>
           Effect.gen(function* () {
             const shaped = only(path, way, change)
-            // The second word of `sure` is too rare for a cut by shares.
-            const model = name.includes("top_p") ? "uncertain" : "sure"
             assert.match(yield* twice(row, { model, shaped }), /^failed: /u)
             assert.strictEqual(yield* twice(other, { model, shaped }), "passed")
           })
